@@ -12,9 +12,10 @@ from flask.views import MethodView
 
 from app.availability import connections, parameters
 from app.availability.failures import Failures, missing_entry
-from app.availability.lookup import look_up, look_up_users
+from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
+from app.availability.slot_search import look_up_users
 from app.http.authentication import authentication
 from app.http.errors import NotFound
 from app.http.parsing import freshness
@@ -88,10 +89,9 @@ class UsersBusy(MethodView):
         """
         span = parameters.time_range(params, header["zone"])
         wanted = body["users"]
-        asked = look_up_users(authentication(), params, wanted, span, freshness(), with_held=False)
-        result = asked.result
+        existing, result = look_up_users(authentication(), params, wanted, span, freshness(), with_held=False)
         entries = (
-            _entry(user["id"], user["id"] in asked.existing, result, n, span) for n, user in enumerate(wanted)
+            _entry(user["id"], user["id"] in existing, result, n, span) for n, user in enumerate(wanted)
         )
         return json_response(
             json_object({"data": json_array(entries)}), headers=parameters.age_header(result)

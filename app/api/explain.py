@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask import Response
 from flask.views import MethodView
 
-from app.availability import explanation, lookup, parameters, profiles
+from app.availability import explanation, parameters, slot_search
 from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
-from app.availability.profiles import Applied, Person
 from app.http.authentication import authentication
 from app.http.parsing import freshness
 from app.http.responses import json_response
@@ -83,34 +81,23 @@ class UsersExplanation(MethodView):
         the order of the request. A calendar that cannot be read gives the reason `calendarUnread`; an unknown
         user, or one without connected calendars, has an entry with an error.
         """
-        at, wanted = params["at"].milliseconds(header["zone"]), body["users"]
-        hours = [Hours.of(user, body) for user in wanted]
-        users = [user["id"] for user in wanted]
-        profiled = profiles.of_users(authentication(), params, users)
-        requested = parameters.slot_queries(params, header["zone"], hours)
-        queries = profiles.queries_of_users(params, requested, hours, users, profiled)
-        parameters.check_slot_count(Counter(queries))
-        span = parameters.common_range(queries)
-        asked = lookup.look_up_users(authentication(), params, wanted, span, freshness(), profiled=profiled)
-        result = asked.result
+        at = params["at"].milliseconds(header["zone"])
+        users = slot_search.of_users(authentication(), params, header["zone"], body, freshness())
+        result = users.result
         entries = []
-        for n, user in enumerate(wanted):
+        for n, search in enumerate(users.searches):
             failures = Failures.of(result, n)
             if not failures and not result.target_indexes(n):
-                entries.append(missing_entry(user["id"], exists=user["id"] in asked.existing))
+                entries.append(missing_entry(search.user, exists=search.user in users.existing))
                 continue
-            profile = profiled.get(user["id"])
-            person = None if profile is None else Person(user["id"], profile, hours[n])
-            explained = explanation.explain_user(result, queries[n], at, n, person=person)
+            explained = explanation.explain_user(result, search.query, at, n, person=search.person)
             entries.append(
                 {
-                    "userId": user["id"],
+                    "userId": search.user,
                     "status": "ok",
                     "at": timestamp(at),
                     **explained_fields(explained),
-                    "options": parameters.echoed_options(
-                        params, queries[n], hours[n], profiled=profile is not None
-                    ),
+                    "options": search.options,
                     "failedCalendars": failures.calendars(),
                 }
             )
@@ -129,13 +116,10 @@ class OrganizationExplanation(MethodView):
         There is an entry for every member, by user id; a member without connected calendars has the reason
         `noCalendars`.
         """
-        query, caller = parameters.slot_query(params, header["zone"]), authentication()
-        at = params["at"].milliseconds(header["zone"])
-        applied = Applied(params, query, profiles.of_members(caller, params, orgSlug))
-        members = lookup.look_up_members(caller, params, applied, orgSlug, freshness())
-        users, result = members.connected, members.result
-        people = [applied.person(user) for user in users]
-        explained_users = explanation.explain_all_users(result, query, at, members.own, people)
+        at, zone = params["at"].milliseconds(header["zone"]), header["zone"]
+        members = slot_search.of_members(authentication(), params, zone, ANY_HOURS, orgSlug, freshness())
+        query, users, result = members.query, members.connected, members.result
+        explained_users = explanation.explain_all_users(result, query, at, members.own, members.people)
         by_user = dict(zip(users, explained_users, strict=True))
         no_calendars = explanation.explain_no_calendars(query, at)
         verdicts = {user: by_user.get(user, no_calendars) for user in members.all_users}
@@ -145,27 +129,17 @@ class OrganizationExplanation(MethodView):
             "members": [
                 {"userId": user, **explained_fields(explained)} for user, explained in verdicts.items()
             ],
-            "options": parameters.echoed_options(params, query, profiled=members.own is not None),
+            "options": members.options,
         }
         failed = [Failures.of(result, n).as_failed_user(users[n]) for n in sorted(result.failing())]
         return json_response({"data": data, "failedUsers": failed}, headers=parameters.age_header(result))
 
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
-    requested = parameters.slot_query(params, zone, hours)
-    profile = profiles.of_user(authentication(), params, user)
-    query = profiles.query_of_user(params, requested, hours, profile)
-    at = params["at"].milliseconds(zone)
-    result = lookup.look_up_user(authentication(), params, query, user, freshness(), profile)
-    explained = explanation.explain_user(
-        result,
-        query,
-        at,
-        partial=params["onFailure"] == "partial",
-        person=None if profile is None else Person(user, profile, hours),
-    )
-    options = parameters.echoed_options(params, query, hours, profiled=profile is not None)
-    data = {"at": timestamp(at), **explained_fields(explained), "options": options}
+    at, partial = params["at"].milliseconds(zone), params["onFailure"] == "partial"
+    search, result = slot_search.of_user(authentication(), params, zone, hours, user, freshness())
+    explained = explanation.explain_user(result, search.query, at, partial=partial, person=search.person)
+    data = {"at": timestamp(at), **explained_fields(explained), "options": search.options}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
     return json_response(body, headers=parameters.age_header(result))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,11 +10,11 @@ import numpy as np
 from flask import Response
 from flask.views import MethodView
 
-from app.availability import lookup, parameters, profiles
+from app.availability import parameters, slot_search
 from app.availability.failures import Failures, missing_entry
 from app.availability.parameters import ANY_HOURS, Hours
-from app.availability.profiles import Applied
 from app.availability.result import BusyResult
+from app.availability.slot_search import Search
 from app.http.authentication import authentication
 from app.http.parsing import freshness
 from app.http.responses import json_array, json_object, json_response
@@ -122,11 +121,8 @@ class OrganizationScheduling(MethodView):
 
 
 def _members(params: dict[str, Any], zone: ZoneInfo, hours: Hours, slug: str) -> Response:
-    query = parameters.slot_query(params, zone, hours)
-    caller = authentication()
-    applied = Applied(params, query, profiles.of_members(caller, params, slug), hours)
-    members = lookup.look_up_members(caller, params, applied, slug, freshness())
-    users, result = members.connected, members.result
+    members = slot_search.of_members(authentication(), params, zone, hours, slug, freshness())
+    query, users, result = members.query, members.connected, members.result
     failing = sorted(result.failing())
     readable = np.delete(np.arange(len(users)), failing)
     busy = result.of_users(readable)
@@ -135,24 +131,20 @@ def _members(params: dict[str, Any], zone: ZoneInfo, hours: Hours, slug: str) ->
         free = least_busy_first(free, *busy, parameters.AROUND)
     data = {
         "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
-        "options": parameters.echoed_options(params, query, hours, profiled=members.own is not None),
+        "options": members.options,
     }
     failed = [Failures.of(result, n).as_failed_user(users[n]) for n in failing]
     return _answer(json_object(data), result, failedUsers=failed)
 
 
 def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
-    requested = parameters.slot_query(params, zone, hours)
-    profile = profiles.of_user(authentication(), params, user)
-    query = profiles.query_of_user(params, requested, hours, profile)
-    result = lookup.look_up_user(authentication(), params, query, user, freshness(), profile)
+    search, result = slot_search.of_user(authentication(), params, zone, hours, user, freshness())
     failures = Failures.of(result)
     partial = params["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
-    options = parameters.echoed_options(params, query, hours, profiled=profile is not None)
     return json_response(
-        slots_of_user(query, result, failures, options), headers=parameters.age_header(result)
+        slots_of_user(search.query, result, failures, search.options), headers=parameters.age_header(result)
     )
 
 
@@ -165,67 +157,32 @@ def slots_of_user(
 
 
 def _several_users(params: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
-    requested_users = body["users"]
-    hours = [Hours.of(user, body) for user in requested_users]
-    profiled = profiles.of_users(authentication(), params, [user["id"] for user in requested_users])
-    queries = profiles.queries_of_users(
-        params,
-        parameters.slot_queries(params, zone, hours),
-        hours,
-        [user["id"] for user in requested_users],
-        profiled,
-    )
-    parameters.check_slot_count(Counter(queries))
-    asked = lookup.look_up_users(
-        authentication(),
-        params,
-        requested_users,
-        parameters.common_range(queries),
-        freshness(),
-        profiled=profiled,
-    )
-    result = asked.result
+    users = slot_search.of_users(authentication(), params, zone, body, freshness())
     # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
-        _entry(
-            user["id"],
-            user["id"] in asked.existing,
-            result,
-            n,
-            queries[n],
-            hours[n],
-            parameters.echoed_options(params, queries[n], hours[n], profiled=user["id"] in profiled),
-        )
-        for n, user in enumerate(requested_users)
+        _entry(search, users.result, n, exists=search.user in users.existing)
+        for n, search in enumerate(users.searches)
     )
-    return _answer(json_array(entries), result)
+    return _answer(json_array(entries), users.result)
 
 
-def _entry(
-    user: str,
-    exists: bool,
-    result: BusyResult,
-    index: int,
-    query: Query,
-    hours: Hours,
-    options: Mapping[str, Any],
-) -> Iterator[bytes]:
+def _entry(search: Search, result: BusyResult, index: int, *, exists: bool) -> Iterator[bytes]:
     """One user's entry, as JSON."""
     failures = Failures.of(result, index)
     if failures:
-        return json_object(failures.as_error_entry(user))
+        return json_object(failures.as_error_entry(search.user))
     indexes = result.target_indexes(index)
     if not indexes:
-        return json_object(missing_entry(user, exists=exists))
-    free = slots(query, *result.of_user(index))
+        return json_object(missing_entry(search.user, exists=exists))
+    free = slots(search.query, *result.of_user(index))
     return json_object(
         {
-            "userId": user,
+            "userId": search.user,
             "status": "ok",
             "availableSlots": slots_json(free),
-            "options": options,
+            "options": search.options,
             "calendarIds": [result.targets[n].shown for n in indexes],
-            "schedules": parameters.echoed_schedules(hours.schedules or ()),
+            "schedules": parameters.echoed_schedules(search.hours.schedules or ()),
             "failedCalendars": [],
         }
     )

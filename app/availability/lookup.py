@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import Any, NamedTuple
 
-from app.availability import connections, held_time, parameters, profiles
+from app.availability import connections, held_time
 from app.availability.connections import renamed
 from app.availability.jobs import (
     grants_of,
@@ -19,12 +17,10 @@ from app.availability.jobs import (
     stale_calendars,
 )
 from app.availability.parameters import Freshness, now_ms
-from app.availability.profiles import Applied, Profile
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
     LISTS_SHARE,
     CalendarRequest,
-    CalendarSelector,
     Lists,
     Target,
     connections_to_list,
@@ -35,12 +31,9 @@ from app.availability.selection import (
     unlisted_connections,
 )
 from app.http.authentication import Authentication
-from app.http.errors import NotFound
-from app.schemas.error_codes import Code
 from app.services import services
 from providers.base import PRIMARY
 from providers.scopes import Operation
-from scheduling.query import Own, Query
 from store.cache.busy_cache import CachedBusy, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from store.cache.versioned_cache import Held, HeldNames
@@ -53,29 +46,6 @@ _READ = (Operation.FREE_BUSY,)
 # How often the cache is loaded at most, if holds change meanwhile.
 _MAX_LOADS = 3
 _LIST_AND_READ = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
-
-
-class Users(NamedTuple):
-    """The busy periods of the users of a request, in its order; the key reaches those in ``existing``."""
-
-    existing: Collection[str]
-    result: BusyResult
-
-
-class Members(NamedTuple):
-    """All members of an organization, and the busy periods of the ``connected`` ones.
-
-    User ``i`` of ``result`` is ``connected[i]``, and ``own`` has what differs for each of them.
-    """
-
-    all_users: Sequence[str]
-    connected: Sequence[str]
-    result: BusyResult
-    own: Sequence[Own | None] | None
-
-    def own_of(self, indexes: Sequence[int]) -> Sequence[Own | None] | None:
-        """What differs for some of the connected users."""
-        return None if self.own is None else [self.own[index] for index in indexes]
 
 
 def look_up(
@@ -96,90 +66,6 @@ def look_up(
         authentication, calendar_requests, start, end, freshness, with_held=with_held
     )
     return lookup.result()
-
-
-def look_up_user(
-    authentication: Authentication,
-    params: Mapping[str, Any],
-    query: Query,
-    user: str,
-    freshness: Freshness,
-    profile: Profile | None = None,
-) -> BusyResult:
-    """The busy periods that decide a user's slots; ``query`` is that of the user.
-
-    :raise ApiError: for a range that could hold too many slots
-    :raise NotFound: for a user that the key does not reach, or without calendars
-    """
-    parameters.check_slot_count({query: 1})
-    refs = connections.of_user(authentication, user, params)
-    if not refs:
-        raise NotFound(connections.NO_CALENDARS, Code.NO_CONNECTED_CALENDARS)
-    calendar_request = CalendarRequest(refs, parameters.selector(params, primary_only=True))
-    calendar_request = profiles.calendars(calendar_request, profile)
-    return look_up(authentication, [calendar_request], *query.busy_range(), freshness)
-
-
-def look_up_users(
-    authentication: Authentication,
-    params: Mapping[str, Any],
-    wanted: Sequence[Mapping[str, Any]],
-    span: tuple[int, int],
-    freshness: Freshness,
-    *,
-    with_held: bool = True,
-    profiled: Mapping[str, Profile] | None = None,
-) -> Users:
-    """The busy periods of several users, each with the calendars of its own entry in the request.
-
-    ``profiled`` are the profiles that count, by user.
-    """
-    of_user = profiled or {}
-    refs_of = connections.of_users(authentication, {user["id"] for user in wanted})
-    connections.require_chosen(params, chain.from_iterable(refs_of.values()))
-    calendar_requests = [
-        profiles.calendars(
-            CalendarRequest(
-                parameters.chosen(refs_of.get(user["id"], []), params),
-                CalendarSelector(tuple(user["calendarIds"]), params["primaryOnly"]),
-            ),
-            of_user.get(user["id"]),
-        )
-        for user in wanted
-    ]
-    result = look_up(authentication, calendar_requests, *span, freshness, with_held=with_held)
-    return Users(refs_of.keys(), result)
-
-
-def look_up_members(
-    authentication: Authentication,
-    params: Mapping[str, Any],
-    applied: Applied,
-    slug: str,
-    freshness: Freshness,
-) -> Members:
-    """The busy periods that decide the slots of an organization's members.
-
-    :raise ApiError: for a range that could hold too many slots
-    :raise NotFound: for an organization that the key does not reach, or without members
-    """
-    selector = parameters.selector(params, primary_only=True)
-    members = connections.of_members(authentication, slug)
-    if not members:
-        raise NotFound("Organization has no members", Code.ORGANIZATION_HAS_NO_MEMBERS)
-    connections.require_chosen(params, chain.from_iterable(members.values()))
-    calendar_requests = {
-        user: profiles.calendars(CalendarRequest(refs, selector), applied.profiles.get(user))
-        for user, connected in members.items()
-        if (refs := parameters.chosen(connected, params))
-    }
-    users = list(calendar_requests)
-    own = applied.of(users)
-    query = applied.query
-    parameters.check_slot_count({query: len(users)}, own)
-    span = parameters.range_to_read(params, query.widened(own))
-    result = look_up(authentication, list(calendar_requests.values()), *span, freshness)
-    return Members(list(members), users, result, own)
 
 
 class _AvailabilityLookup:
