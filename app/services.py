@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from functools import cached_property, partial
 from typing import cast
 
@@ -18,6 +19,7 @@ from workers.celery_app import create_celery, send_deliveries
 from workers.execution.registrations import Registrations
 from workers.fanout.admission import Admission
 from workers.fanout.client import Fanout
+from workers.jobs import Job, Reply
 from workers.queues import Queue
 
 EXTENSION = "almanac"
@@ -49,6 +51,17 @@ class Services:
     def registrations(self) -> Registrations:
         """The providers with the OAuth registrations in force. The web tier only makes links with them."""
         return Registrations(self.settings.providers, self.stores)
+
+    def deadline(self) -> float:
+        """The deadline for the replies to a request that begins now, in seconds of ``time.monotonic()``."""
+        return time.monotonic() + self.settings.fanout_deadline_seconds
+
+    def ask(self, job: Job, *, bypass_admission: bool = False) -> Reply:
+        """The reply of a worker to one job that is no read of a calendar; raises like ``Fanout.gather``."""
+        (reply,) = self.fanout.gather(
+            [job], queue=Queue.WRITES, deadline=self.deadline(), bypass_admission=bypass_admission
+        )
+        return reply
 
     @cached_property
     def fanout(self) -> Fanout:

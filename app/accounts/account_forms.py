@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from app.accounts.consent_refusals import ConsentRefused
@@ -23,7 +22,6 @@ from store.sql.queries.connection_rows import Tokens
 from store.sql.queries.connections import Account
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.jobs import OpenAccount
-from workers.queues import Queue
 
 LOST = Failed(Reason.PROVIDER_ERROR, "The account was lost on the way from a worker; send the form again")
 
@@ -93,10 +91,8 @@ def connect(
 
 def _open(entered: EnteredForm) -> AccountByForm:
     """Have a worker open the account."""
-    stores, settings = services().stores, services().settings
-    job = OpenAccount(stores.entered_forms.put(entered))
-    deadline = time.monotonic() + settings.fanout_deadline_seconds
-    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    stores = services().stores
+    reply = services().ask(OpenAccount(stores.entered_forms.put(entered)))
     if reply.failed is not None:
         raise request_failed(reply.failed)
     if reply.form is None:

@@ -47,11 +47,11 @@ def listed(
     :raise ApiError: without a grant, and when one of the kinds cannot be read: part of a directory looks like
         all of it
     """
-    stores, settings = services().stores, services().settings
+    stores = services().stores
     with stores.database.reading() as session:
         grant = grants.find(session, caller, slug, provider)
     jobs = [ReadDirectory(grant.id, kind, part) for kind in kinds]
-    deadline = time.monotonic() + (settings.fanout_deadline_seconds if seconds is None else seconds)
+    deadline = services().deadline() if seconds is None else time.monotonic() + seconds
     replies = services().fanout.gather(jobs, queue=Queue.WRITES, deadline=deadline)
     failed = [reply.failed for reply in replies if reply.failed is not None]
     if failed:

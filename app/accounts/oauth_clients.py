@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -18,7 +17,6 @@ from store.security.one_time_secrets import RegistrationTrial
 from store.sql.queries import audit, provider_clients
 from store.sql.queries.provider_clients import SealedClient, StoredClient
 from workers.jobs import CheckRegistration
-from workers.queues import Queue
 
 # Names of the fields of a registration in the providers' consoles.
 FIELDS = {"client_id": "Client ID", "client_secret": "Client secret", "tenant": "Tenant"}
@@ -252,12 +250,9 @@ def _in_force(provider: str) -> StoredClient | None:
 
 def _check(provider: str, client: StoredClient, site: str | None) -> Finding:
     """The result of a worker's probe of a registration at its provider."""
-    stores, settings = services().stores, services().settings
     redirect_uri = oauth_flow.callback(provider, site) or _PLACEHOLDER_SITE
     trial = RegistrationTrial(provider, client.client_id, client.secret, client.tenant, redirect_uri)
-    job = CheckRegistration(stores.registration_trials.put(trial))
-    deadline = time.monotonic() + settings.fanout_deadline_seconds
-    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    reply = services().ask(CheckRegistration(services().stores.registration_trials.put(trial)))
     return reply.finding or registration_probe.unreachable(registry.title(provider))
 
 

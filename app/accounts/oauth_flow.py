@@ -33,7 +33,6 @@ from store.sql.queries.connections import Account
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import join_names, missing_permissions
 from workers.jobs import ExchangeCode
-from workers.queues import Queue
 
 CALLBACK = "/v1/oauth/{provider}/callback"
 
@@ -246,11 +245,9 @@ def finish(consent: PendingConsent, code: str) -> None:
     """
     # The worker checks again when it stores the connection; this check avoids a useless exchange.
     check_still_allowed(consent)
-    stores, settings = services().stores, services().settings
-    job = ExchangeCode(stores.code_exchanges.put(PendingExchange(consent, code)))
-    deadline = time.monotonic() + settings.fanout_deadline_seconds
+    job = ExchangeCode(services().stores.code_exchanges.put(PendingExchange(consent, code)))
     # The state is consumed: after a rejection by admission, the person would have to start again.
-    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, bypass_admission=True)
+    reply = services().ask(job, bypass_admission=True)
     if reply.refused is not None:
         raise ConsentRefused(reply.refused.refusal, missing=reply.refused.missing)
     if reply.failed is not None:

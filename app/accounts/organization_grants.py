@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,7 +23,6 @@ from store.sql.queries import audit, organization_grants
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.organization_grants import GrantSummary, NewGrant
 from workers.jobs import CheckGrant, GrantCheck
-from workers.queues import Queue
 
 KEY_FILE = "serviceAccountKey"
 # The fields of the key file that are stored.
@@ -239,13 +237,10 @@ def _check(grant: NewGrant) -> GrantCheck:
 
     :raise ApiError: when the provider refuses it, or does not answer
     """
-    stores, settings = services().stores, services().settings
     trial = GrantTrial(
         grant.provider, grant.subject, grant.tenant, grant.client_id, grant.secret, tuple(grant.scope)
     )
-    job = CheckGrant(stores.grant_trials.put(trial))
-    deadline = time.monotonic() + settings.fanout_deadline_seconds
-    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    reply = services().ask(CheckGrant(services().stores.grant_trials.put(trial)))
     checked = reply.checked
     if reply.failed is not None:
         raise request_failed(reply.failed)

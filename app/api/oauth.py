@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,7 +35,6 @@ from providers.errors import Reason, connection_ended
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connection_rows, connections, users
 from workers.jobs import FreshToken
-from workers.queues import Queue
 
 blp = Blueprint(
     "oauth",
@@ -191,9 +189,7 @@ def _find(custom_id: str, provider: str) -> OAuthConnection:
 
 def _refresh(connection_id: str) -> None:
     """Have a worker refresh the stored access token."""
-    deadline = time.monotonic() + services().settings.fanout_deadline_seconds
-    job = FreshToken(connection_id)
-    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    reply = services().ask(FreshToken(connection_id))
     if reply.failed is not None:
         raise request_failed(reply.failed)
 

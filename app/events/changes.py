@@ -17,6 +17,7 @@ from app.events.change_cursor import Cursor, Name, digest
 from app.http.errors import ApiError, Invalid
 from app.schemas.changes import MAX_CALENDARS_OF_CHANGES
 from app.schemas.error_codes import Code
+from app.services import services
 from providers import registry
 from providers.base import PRIMARY, Failed
 from providers.changes import ChangePage, token_expired
@@ -54,7 +55,7 @@ def find(refs: Sequence[ConnectionRef], cursor: Cursor, freshness: Freshness) ->
     :raise Invalid: for too many calendars
     :raise ApiError: if the provider of one no longer knows what has changed
     """
-    deadline = worker_calls.deadline()
+    deadline = services().deadline()
     selector = CalendarSelector(cursor.calendar_ids, primary_only=False)
     selection = lists.select(refs, selector, freshness, deadline)
     if len(selection.targets) > MAX_CALENDARS_OF_CHANGES:

@@ -43,7 +43,7 @@ def find_events(
     refs: Sequence[ConnectionRef], selector: CalendarSelector, start: int, end: int, freshness: Freshness
 ) -> EventList:
     """The events that overlap ``[start, end)``, in UTC milliseconds, in the selected calendars."""
-    deadline = worker_calls.deadline()
+    deadline = services().deadline()
     selection = select(refs, selector, freshness, deadline)
     read = _read(selection.targets, start, end, deadline)
     names = renamed([target for target, _ in read])

@@ -100,7 +100,7 @@ def create(
         # on it, and the other could then undo it. Time is left to delete the copies again.
         name = f"unified:{refs[0].user}:{meta_id}"
         with locks.hold(redis, name, deadline=time.monotonic() + 2 * seconds, wait=seconds):
-            deadline = worker_calls.deadline()
+            deadline = services().deadline()
             existing = set() if meta_id_is_new else _present(refs, others, content, deadline)
             drafts = {
                 ref.id: draft(contents[ref.id], ref, PRIMARY, meta_id_is_new=ref.id not in existing)
@@ -198,7 +198,7 @@ def _sent(jobs: Mapping[str, EventWrite], done: str) -> dict[str, Reply]:
     :raise ApiError: when Redis or the broker fails meanwhile
     """
     try:
-        return worker_calls.send(jobs, deadline=worker_calls.deadline())
+        return worker_calls.send(jobs, deadline=services().deadline())
     except (RedisError, BrokerError) as error:
         raise worker_calls.interrupted(error, f"Copies may have been {done}: {worker_calls.SAFE}") from error
 
@@ -279,7 +279,7 @@ def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef
     made = {ref: event for ref, reply in outcomes.done if reply.made for event in _events(reply)}
     unanswered = [ref for ref, failed in outcomes.failed if worker_calls.may_have_happened(failed)]
     jobs = {ref.id: _undo_job(ref, drafts[ref.id], made.get(ref)) for ref in [*made, *unanswered]}
-    replies = worker_calls.write_events(jobs, deadline=worker_calls.deadline(), bypass_admission=True)
+    replies = worker_calls.write_events(jobs, deadline=services().deadline(), bypass_admission=True)
     left = [ref for ref in made if not _is_gone(replies[ref.id].failed)]
     left += [ref for ref in unanswered if replies[ref.id].failed is not None]
     for ref in left:

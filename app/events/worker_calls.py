@@ -6,7 +6,6 @@ A failed write may have taken effect.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -31,11 +30,6 @@ from workers.queues import Queue
 log = logging.getLogger(__name__)
 
 
-def deadline() -> float:
-    """The deadline for the replies to a request that begins now, in seconds of ``time.monotonic()``."""
-    return time.monotonic() + services().settings.fanout_deadline_seconds
-
-
 def gather(
     jobs: Mapping[str, Job], queue: Queue, *, deadline: float, bypass_admission: bool = False
 ) -> dict[str, Reply]:
@@ -47,8 +41,8 @@ def gather(
 
 
 def read(jobs: Mapping[str, Job], *, until: float | None = None) -> dict[str, Reply]:
-    """The reply to each read, under the keys of ``jobs``. The deadline is ``until``, or ``deadline()``."""
-    return gather(jobs, Queue.READS, deadline=deadline() if until is None else until)
+    """The reply to each read, under the keys of ``jobs``; ``until`` is a deadline of its own."""
+    return gather(jobs, Queue.READS, deadline=services().deadline() if until is None else until)
 
 
 def read_one(ref: ConnectionRef, job: Job) -> Reply:
@@ -114,7 +108,7 @@ def send_one(ref: ConnectionRef, job: EventWrite, *, repeatable: bool = True) ->
         failed before the job was sent
     """
     try:
-        return send({ref.id: job}, deadline=deadline())[ref.id]
+        return send({ref.id: job}, deadline=services().deadline())[ref.id]
     except (RedisError, BrokerError) as error:
         raise interrupted(error, _sentence(job, repeatable=repeatable)) from error
 

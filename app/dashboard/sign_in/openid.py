@@ -8,7 +8,6 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-import time
 from dataclasses import replace
 
 from flask import Response, redirect, request, session, url_for
@@ -28,7 +27,6 @@ from store.security.one_time_secrets import PendingSignIn
 from store.sql.queries import administrators
 from workers.fanout.admission import TenantQueueFull
 from workers.jobs import FindSignInPage, SignIn, SignInResult
-from workers.queues import Queue
 
 # Steps of sign-ins from one address: each is a call to the identity provider.
 FROM_ADDRESS = RateLimitItemPerMinute(30, 1, namespace="sign-in-openid")
@@ -177,10 +175,9 @@ def ask_worker(job: FindSignInPage | SignIn) -> SignInResult:
 
     :raise Overloaded: when no worker is running, or too much waits for them
     """
-    deadline = time.monotonic() + services().settings.fanout_deadline_seconds
     shares.set_tenant(shares.STRANGERS, {shares.Quota.WAITING_WRITES: AT_ONCE})
     try:
-        (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+        reply = services().ask(job)
     except TenantQueueFull:
         return SignInResult(refused="busy")
     finally:
