@@ -34,8 +34,8 @@ from store.security.one_time_secrets import (
     AccountByForm,
     EnteredForm,
     GrantTrial,
-    JobSecrets,
-    OAuthStates,
+    OneTimeSecrets,
+    PendingConsent,
     PendingExchange,
     PendingRevocation,
     PendingSignIn,
@@ -230,39 +230,41 @@ class Stores:
         )
 
     @cached_property
-    def oauth_states(self) -> OAuthStates:
-        """Pending consents."""
-        return OAuthStates(self.redis, self.keyring)
+    def oauth_states(self) -> OneTimeSecrets[PendingConsent]:
+        """Pending consents, each under its ``state``."""
+        return OneTimeSecrets(
+            self.redis, self.keyring, "oauth-state", PendingConsent, STATE_SECONDS, hashed=True
+        )
 
     @cached_property
-    def code_exchanges(self) -> JobSecrets[PendingExchange]:
+    def code_exchanges(self) -> OneTimeSecrets[PendingExchange]:
         """Authorization codes that a worker is to exchange."""
-        return JobSecrets(self.redis, self.keyring, "oauth-code", PendingExchange)
+        return OneTimeSecrets(self.redis, self.keyring, "oauth-code", PendingExchange)
 
     @cached_property
-    def entered_forms(self) -> JobSecrets[EnteredForm]:
+    def entered_forms(self) -> OneTimeSecrets[EnteredForm]:
         """Forms whose accounts a worker is to open."""
-        return JobSecrets(self.redis, self.keyring, "form", EnteredForm)
+        return OneTimeSecrets(self.redis, self.keyring, "form", EnteredForm)
 
     @cached_property
-    def opened_accounts(self) -> JobSecrets[AccountByForm]:
+    def opened_accounts(self) -> OneTimeSecrets[AccountByForm]:
         """Accounts that a worker has opened, to be stored."""
-        return JobSecrets(self.redis, self.keyring, "opened-account", AccountByForm)
+        return OneTimeSecrets(self.redis, self.keyring, "opened-account", AccountByForm)
 
     @cached_property
-    def begun_sign_ins(self) -> JobSecrets[PendingSignIn]:
+    def begun_sign_ins(self) -> OneTimeSecrets[PendingSignIn]:
         """Sign-ins whose browsers were sent to the identity provider, each under its ``state``."""
-        return JobSecrets(self.redis, self.keyring, "sign-in-state", PendingSignIn, STATE_SECONDS)
+        return OneTimeSecrets(self.redis, self.keyring, "sign-in-state", PendingSignIn, STATE_SECONDS)
 
     @cached_property
-    def sign_ins(self) -> JobSecrets[PendingSignIn]:
+    def sign_ins(self) -> OneTimeSecrets[PendingSignIn]:
         """Sign-ins with a code that a worker is to redeem."""
-        return JobSecrets(self.redis, self.keyring, "sign-in", PendingSignIn)
+        return OneTimeSecrets(self.redis, self.keyring, "sign-in", PendingSignIn)
 
     @cached_property
-    def revocations(self) -> JobSecrets[PendingRevocation]:
+    def revocations(self) -> OneTimeSecrets[PendingRevocation]:
         """Grants of removed connections that a worker is to revoke."""
-        return JobSecrets(self.redis, self.keyring, "oauth-revocation", PendingRevocation)
+        return OneTimeSecrets(self.redis, self.keyring, "oauth-revocation", PendingRevocation)
 
     @cached_property
     def account_locks(self) -> AccountLocks:
@@ -270,9 +272,9 @@ class Stores:
         return AccountLocks(self.redis)
 
     @cached_property
-    def registration_trials(self) -> JobSecrets[RegistrationTrial]:
+    def registration_trials(self) -> OneTimeSecrets[RegistrationTrial]:
         """Client registrations that a worker is to try before they are saved."""
-        return JobSecrets(self.redis, self.keyring, "registration", RegistrationTrial)
+        return OneTimeSecrets(self.redis, self.keyring, "registration", RegistrationTrial)
 
     @cached_property
     def grant_tokens(self) -> GrantTokens:
@@ -280,6 +282,6 @@ class Stores:
         return GrantTokens(self.redis, self.keyring)
 
     @cached_property
-    def grant_trials(self) -> JobSecrets[GrantTrial]:
+    def grant_trials(self) -> OneTimeSecrets[GrantTrial]:
         """Grants of organizations that a worker is to try before they are saved."""
-        return JobSecrets(self.redis, self.keyring, "grant", GrantTrial)
+        return OneTimeSecrets(self.redis, self.keyring, "grant", GrantTrial)

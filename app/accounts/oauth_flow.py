@@ -129,7 +129,7 @@ def _begin(
     offline = options["accessType"] == "offline"
     scopes = registry.scopes(provider).to_request(options["scope"], offline=offline)
     verifier, issuer = new_verifier(), caller.issuer
-    state = stores.oauth_states.begin(
+    state = stores.oauth_states.put(
         PendingConsent(
             user_id=user_id,
             provider=provider,
@@ -275,7 +275,7 @@ def again(consent: PendingConsent) -> str | None:
     if (oauth := current_provider(consent.provider).oauth) is None:
         return None
     verifier = new_verifier()
-    state = services().stores.oauth_states.begin(replace(consent, verifier=verifier))
+    state = services().stores.oauth_states.put(replace(consent, verifier=verifier), consent.seconds_left)
     scopes = list(consent.scopes)
     login_hint = consent.expected_email
     chooses = consent.account == Account.ADD

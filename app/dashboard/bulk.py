@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import secrets
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -111,7 +110,7 @@ def remove_members(slug: str) -> ResponseReturnValue:
     if not removed:
         return failed("They were no members any more.", "organization", slug=slug)
     who = f"{removed[0]} is" if len(removed) == 1 else f"{len(removed)} users are"
-    undo = remember(Removal(slug, removed, [each for each in delegated if each[1] in removed]))
+    undo = _removals().put(Removal(slug, removed, [each for each in delegated if each[1] in removed]))
     flash(
         {  # type: ignore[arg-type]
             "sentence": f"{who} no longer {'a member' if len(removed) == 1 else 'members'}.",
@@ -178,18 +177,17 @@ class Removal:
     delegated: list[tuple[str, str, str]]
 
 
-def remember(removal: Removal) -> str:
-    """Keep a removal; returns the token that undoes it once."""
-    token = secrets.token_urlsafe(16)
-    _kept().put(_key(token), removal, MINUTES * 60)
-    return token
+def _removals() -> OneTimeSecrets[Removal]:
+    """Removals that can be undone once, each by its token."""
+    stores = services().stores
+    return OneTimeSecrets(stores.redis, stores.keyring, "undo", Removal, MINUTES * 60)
 
 
 @blp.post("/organizations/<slug>/members/undo")
 @route_facts(role=Role.OPERATOR)
 def undo_removal(slug: str) -> ResponseReturnValue:
     """Make the members that were removed members again, with their delegated connections."""
-    removal = _kept().take(_key(request.form.get("token", "")), Removal)
+    removal = _removals().take(request.form.get("token", ""))
     if removal is None or removal.slug != slug:
         return failed(
             f"This can be undone once, for {MINUTES} minutes. Add the members again instead.",
@@ -227,15 +225,6 @@ def _delegate(removal: Removal, left: set[str]) -> bool:
         except ApiError:
             complete = False
     return complete
-
-
-def _kept() -> OneTimeSecrets:
-    stores = services().stores
-    return OneTimeSecrets(stores.redis, stores.keyring)
-
-
-def _key(token: str) -> str:
-    return f"undo:{token[:64]}"
 
 
 def csv_file(name: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Response:

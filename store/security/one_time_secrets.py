@@ -10,7 +10,7 @@ import logging
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from redis import Redis
@@ -24,64 +24,60 @@ JOB_SECONDS = 130
 
 # A consent may take as long as the lifetime of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
 STATE_SECONDS = 600
-STATE_BYTES = 32
+
+NAME_BYTES = 32
 
 Value = TypeVar("Value")
 
 
-class OneTimeSecrets:
-    """Dataclasses that hold secrets, each under a key of Redis and bound to it."""
+class OneTimeSecrets(Generic[Value]):
+    """Dataclasses of one ``kind``, encrypted, each under a random name. Each can be taken once.
 
-    def __init__(self, redis: Redis, keyring: Keyring) -> None:
+    ``prefix`` begins their keys in Redis. They are kept for ``seconds``. ``hashed``: the keys have hashes of
+    the names, so that read access to Redis does not reveal a name.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        keyring: Keyring,
+        prefix: str,
+        kind: type[Value],
+        seconds: int = JOB_SECONDS,
+        *,
+        hashed: bool = False,
+    ) -> None:
         self._redis = redis
         self._keyring = keyring
+        self._prefix = prefix
+        self._kind = kind
+        self._seconds = seconds
+        self._hashed = hashed
 
-    def put(self, key: str, value: Any, seconds: int) -> None:
-        """Store a dataclass for ``seconds``."""
+    def put(self, value: Value, seconds: int | None = None) -> str:
+        """Store a value, for ``seconds`` if they are given; returns its name."""
+        name = secrets.token_urlsafe(NAME_BYTES)
+        key = self._key(name)
         text = msgspec.json.encode(value).decode()
-        self._redis.set(key, self._keyring.encrypt(text, key), ex=seconds)
+        self._redis.set(key, self._keyring.encrypt(text, key), ex=seconds or self._seconds)
+        return name
 
-    def take(self, key: str, kind: type[Value]) -> Value | None:
+    def take(self, name: str) -> Value | None:
         """Take a value, once; None when it is missing, or its encryption key is no longer on the ring."""
+        key = self._key(name)
         ciphertext = self._redis.getdel(key)
         if not isinstance(ciphertext, bytes):
             return None
         try:
-            return msgspec.json.decode(self._keyring.decrypt(ciphertext, key), type=kind)
+            return msgspec.json.decode(self._keyring.decrypt(ciphertext, key), type=self._kind)
         except Undecipherable:
-            log.warning("one-time secret %s dropped: its encryption key is gone", key.partition(":")[0])
-            return None
+            log.warning("one-time secret %s dropped: its encryption key is gone", self._prefix)
         except msgspec.DecodeError:
-            log.warning("one-time secret %s dropped: another version stored it", key.partition(":")[0])
-            return None
-
-
-class JobSecrets(Generic[Value]):
-    """Dataclasses of one ``kind``, encrypted, each under a random name. Each can be taken once.
-
-    ``prefix`` begins their keys in Redis. They are kept for ``seconds``.
-    """
-
-    def __init__(
-        self, redis: Redis, keyring: Keyring, prefix: str, kind: type[Value], seconds: int = JOB_SECONDS
-    ) -> None:
-        self._seconds = seconds
-        self._secrets = OneTimeSecrets(redis, keyring)
-        self._prefix = prefix
-        self._kind = kind
-
-    def put(self, value: Value) -> str:
-        """Store a value for a worker; returns its name."""
-        name = secrets.token_hex(16)
-        self._secrets.put(self._key(name), value, self._seconds)
-        return name
-
-    def take(self, name: str) -> Value | None:
-        """Take a value, once; None when it is missing or expired."""
-        return self._secrets.take(self._key(name), self._kind)
+            log.warning("one-time secret %s dropped: another version stored it", self._prefix)
+        return None
 
     def _key(self, name: str) -> str:
-        return f"{self._prefix}:{name}"
+        return f"{self._prefix}:{hashlib.sha256(name.encode()).hexdigest() if self._hashed else name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,25 +210,3 @@ class PendingExchange:
 
     authorization: PendingConsent
     code: str = field(repr=False)
-
-
-class OAuthStates:
-    """Pending consents, each under the hash of a random ``state``."""
-
-    def __init__(self, redis: Redis, keyring: Keyring) -> None:
-        self._secrets = OneTimeSecrets(redis, keyring)
-
-    def begin(self, consent: PendingConsent) -> str:
-        """Store a consent until it expires; returns its ``state``."""
-        state = secrets.token_urlsafe(STATE_BYTES)
-        self._secrets.put(_state_key(state), consent, max(consent.seconds_left, 1))
-        return state
-
-    def take(self, state: str) -> PendingConsent | None:
-        """Take the consent of a state, once; None when it is unknown, expired or was taken before."""
-        return self._secrets.take(_state_key(state), PendingConsent)
-
-
-def _state_key(state: str) -> str:
-    # Hashed, so that read access to Redis does not reveal a usable state.
-    return f"oauth-state:{hashlib.sha256(state.encode()).hexdigest()}"

@@ -17,7 +17,7 @@ from store.cache.busy_cache import FORMAT, HEAD, BusyCache, CalendarKey
 from store.cache.calendar_lists import CalendarList, CalendarLists, ListedCalendar
 from store.cache.fast_redis import FastRedis
 from store.security.crypto import Keyring, Undecipherable
-from store.security.one_time_secrets import JobSecrets, OAuthStates, PendingConsent, PendingExchange
+from store.security.one_time_secrets import OneTimeSecrets, PendingConsent, PendingExchange
 from tests.fuzz.counting import count
 from tests.fuzz.operations import KEY, WRITTEN
 from workers.fanout.codec import (
@@ -131,9 +131,9 @@ CONSENT = PendingConsent(1, "google", ("calendar",), True, "https://a", True, No
 @given(st.data())
 def test_a_corrupted_one_time_secret_is_whole_or_lost(data: st.DataObject):
     redis = fakeredis.FakeRedis()
-    states = OAuthStates(redis, KEYRING)
-    exchanges = JobSecrets(redis, KEYRING, "oauth-code", PendingExchange)
-    state = states.begin(CONSENT)
+    states = OneTimeSecrets(redis, KEYRING, "oauth-state", PendingConsent, hashed=True)
+    exchanges = OneTimeSecrets(redis, KEYRING, "oauth-code", PendingExchange)
+    state = states.put(CONSENT)
     exchange = PendingExchange(CONSENT, "code")
     name = exchanges.put(exchange)
     for key in list(redis.scan_iter()):
@@ -144,8 +144,8 @@ def test_a_corrupted_one_time_secret_is_whole_or_lost(data: st.DataObject):
 
 def test_a_one_time_secret_of_another_version_is_lost():
     redis = fakeredis.FakeRedis()
-    states = OAuthStates(redis, KEYRING)
-    state = states.begin(CONSENT)
+    states = OneTimeSecrets(redis, KEYRING, "oauth-state", PendingConsent, hashed=True)
+    state = states.put(CONSENT)
     (key,) = redis.scan_iter()
     redis.set(key, KEYRING.encrypt('{"user_id": "one"}', key.decode()))
     assert states.take(state) is None
