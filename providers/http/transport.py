@@ -16,7 +16,7 @@ import time
 from contextvars import ContextVar
 from functools import cache
 from http.client import HTTPResponse
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import certifi
 import requests
@@ -89,53 +89,15 @@ class Private(Exception):
     """The address is not public, and the call may reach public addresses only; nothing was sent."""
 
 
-class _AtOnce:
-    """A connection that sends head and body of a request together: one system call, one packet."""
-
-    _held: list[bytes] | None = None
-
-    def request(self, *args: Any, **kwargs: Any) -> None:
-        """Send head and body together."""
-        self._held = []
-        try:
-            super().request(*args, **kwargs)  # type: ignore[misc]
-            whole = b"".join(self._held)
-        finally:
-            self._held = None
-        self.send(whole)
-
-    def send(self, data: Any) -> None:
-        """Send, or buffer while a request is being written."""
-        if self._held is None:
-            super().send(data)  # type: ignore[misc]
-        else:
-            self._held.append(data)
-
-
-class _Connection(_AtOnce, HTTPConnection):
-    pass
-
-
-class _TlsConnection(_AtOnce, HTTPSConnection):
-    pass
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
-
-
-class _Times(NamedTuple):
-    """Until when the call of this thread may connect, and read its answer."""
+class _Limits(NamedTuple):
+    """Until when the call of this thread may connect, and read its answer, and what it may reach."""
 
     connect_until: float
     read_until: float
+    allow_private: bool
 
 
-_times: ContextVar[_Times] = ContextVar("times")
+_limits: ContextVar[_Limits] = ContextVar("limits")
 
 
 class _UntilDeadline(io.RawIOBase):
@@ -144,7 +106,7 @@ class _UntilDeadline(io.RawIOBase):
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         self._raw = raw
         self._sock = sock
-        self._until = _times.get().read_until
+        self._until = _limits.get().read_until
 
     def readable(self) -> bool:
         """Always."""
@@ -182,8 +144,6 @@ class _Entered:
     """
 
     response_class: Any = _TimedResponse
-    allow_private: ClassVar[bool] = True
-
     host: str
     port: int
     timeout: Any
@@ -194,7 +154,7 @@ class _Entered:
         failure: HTTPError = NameResolutionError(name, self, socket.gaierror("no address"))  # type: ignore[arg-type]
         try:
             for address in self._addresses(name)[:MAX_ADDRESSES]:
-                left = _times.get().connect_until - time.monotonic()
+                left = _limits.get().connect_until - time.monotonic()
                 if left <= 0:
                     raise ConnectTimeoutError(self, "no time is left")
                 self._dns_host, self.timeout = address, min(timeout, left)
@@ -210,7 +170,7 @@ class _Entered:
     def _addresses(self, name: str) -> list[str]:
         try:
             target = Target(True, name, self.port, name, "/")
-            return ssrf_guard.look_up(target, allow_private=self.allow_private)
+            return ssrf_guard.look_up(target, allow_private=_limits.get().allow_private)
         except ForbiddenUrl:
             raise Private from None
         except OSError as error:
@@ -220,11 +180,11 @@ class _Entered:
             raise NameResolutionError(name, self, unknown) from unknown  # type: ignore[arg-type]
 
 
-class _EnteredConnection(_Entered, _Connection):
+class _EnteredConnection(_Entered, HTTPConnection):
     pass
 
 
-class _EnteredTlsConnection(_Entered, _TlsConnection):
+class _EnteredTlsConnection(_Entered, HTTPSConnection):
     pass
 
 
@@ -236,31 +196,12 @@ class _EnteredTlsPool(HTTPSConnectionPool):
     ConnectionCls = _EnteredTlsConnection
 
 
-class _PublicConnection(_EnteredConnection):
-    allow_private = False
-
-
-class _PublicTlsConnection(_EnteredTlsConnection):
-    allow_private = False
-
-
-class _PublicPool(HTTPConnectionPool):
-    ConnectionCls = _PublicConnection
-
-
-class _PublicTlsPool(HTTPSConnectionPool):
-    ConnectionCls = _PublicTlsConnection
-
-
 class _Adapter(HTTPAdapter):
     """Keeps connections open between calls, and verifies certificates with one TLS context."""
-
-    _pools: ClassVar[dict[str, type[HTTPConnectionPool]]] = {"http": _Pool, "https": _TlsPool}
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         self._to: dict[str, Any] = {}
         super().init_poolmanager(*args, ssl_context=tls(), **kwargs)
-        self.poolmanager.pool_classes_by_scheme = self._pools
 
     def get_connection_with_tls_context(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """The connection pool of one host, cached by address."""
@@ -289,23 +230,13 @@ class _Adapter(HTTPAdapter):
 class _ManyHostsAdapter(_Adapter):
     """The same for addresses that people enter: any number of hosts, of which the latest keep connections."""
 
-    _pools: ClassVar[dict[str, type[HTTPConnectionPool]]] = {
-        "http": _EnteredPool,
-        "https": _EnteredTlsPool,
-    }
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _EnteredPool, "https": _EnteredTlsPool}
 
     def get_connection_with_tls_context(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """The connection pool of one host. It is not kept here: the pool manager closes the oldest."""
         return HTTPAdapter.get_connection_with_tls_context(self, request, *args, **kwargs)
-
-
-class _PublicAdapter(_ManyHostsAdapter):
-    """The same for public addresses only."""
-
-    _pools: ClassVar[dict[str, type[HTTPConnectionPool]]] = {
-        "http": _PublicPool,
-        "https": _PublicTlsPool,
-    }
 
 
 def _split(url: str) -> tuple[str, str]:
@@ -322,7 +253,6 @@ def tls() -> ssl.SSLContext:
     return context
 
 
-_ADAPTERS = {Reach.PROVIDER: _Adapter, Reach.ANY: _ManyHostsAdapter, Reach.PUBLIC: _PublicAdapter}
 # Hosts that people enter, and connections to each.
 _MANY_POOLS = 256
 _FEW_CONNECTIONS = 8
@@ -339,10 +269,12 @@ def prepare() -> None:
     _adapter()
 
 
+# Each reach has connections of its own: one that was opened to a private address serves no other call.
 @cache
 def _built(reach: Reach) -> HTTPAdapter:
-    hosts, each = (POOLS, CONNECTIONS) if reach is Reach.PROVIDER else (_MANY_POOLS, _FEW_CONNECTIONS)
-    return _ADAPTERS[reach](pool_connections=hosts, pool_maxsize=each, max_retries=0)
+    if reach is Reach.PROVIDER:
+        return _Adapter(pool_connections=POOLS, pool_maxsize=CONNECTIONS, max_retries=0)
+    return _ManyHostsAdapter(pool_connections=_MANY_POOLS, pool_maxsize=_FEW_CONNECTIONS, max_retries=0)
 
 
 def exchange(
@@ -373,7 +305,7 @@ def exchange(
         raise OutOfTime
     patience = left / 2 if left / 2 >= MIN_READ_TIMEOUT else left + grace
     timeout = (min(CONNECT_TIMEOUT, left), patience)
-    _times.set(_Times(deadline, deadline + grace))
+    _limits.set(_Limits(deadline, deadline + grace, reach is not Reach.PUBLIC))
     try:
         with _adapter(reach).send(
             _prepared(method, url, headers, body), stream=True, timeout=timeout, proxies={}
