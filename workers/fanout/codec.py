@@ -11,6 +11,7 @@ import hashlib
 import struct
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from typing import Annotated
 
 import msgspec
@@ -85,6 +86,9 @@ class _Body(msgspec.Struct, array_like=True, frozen=True):
     sign_in: SignInResult | None = None
     directory: Listing | None = None
 
+
+# The fields that have the same form in both.
+_AS_THEY_ARE = tuple({each.name for each in fields(Reply)} - {"outcomes", "events"})
 
 _encoder = msgspec.msgpack.Encoder()
 _jobs = msgspec.msgpack.Decoder(Packed)
@@ -211,23 +215,8 @@ def pack_body(reply: Reply) -> bytes:
             periods += len(outcome.busy)
         else:
             outcomes[calendar] = outcome
-    body = _Body(
-        reply.read_at,
-        reply.failed,
-        reply.listed,
-        outcomes,
-        reply.calendars,
-        dict(reply.events),
-        reply.made,
-        reply.finding,
-        reply.checked,
-        periods,
-        reply.refused,
-        reply.form,
-        reply.changes,
-        reply.sign_in,
-        reply.directory,
-    )
+    as_they_are = {name: getattr(reply, name) for name in _AS_THEY_ARE}
+    body = _Body(outcomes=outcomes, events=dict(reply.events), periods=periods, **as_they_are)
     return _encoder.encode(body)
 
 
@@ -244,22 +233,8 @@ def unpack_body(data: bytes | memoryview) -> Reply:
         }
     except (msgspec.DecodeError, ValueError) as error:
         raise DecodeError("not a reply") from error
-    reply = Reply(
-        body.read_at,
-        body.failed,
-        body.listed,
-        outcomes,
-        body.calendars,
-        body.events,
-        body.made,
-        body.finding,
-        body.checked,
-        body.refused,
-        body.form,
-        body.changes,
-        body.sign_in,
-        body.directory,
-    )
+    as_they_are = {name: getattr(body, name) for name in _AS_THEY_ARE}
+    reply = Reply(outcomes=outcomes, events=body.events, **as_they_are)
     if sum(len(busy) for _, busy in reply.read()) != body.periods:
         raise DecodeError("not all periods of a reply")
     return reply
