@@ -13,6 +13,7 @@ import numpy as np
 
 from app.availability import connections, parameters, profiles
 from app.availability.failures import Failures
+from app.availability.groups import Group, GroupAvailability
 from app.availability.lookup import look_up
 from app.availability.parameters import Freshness, Hours, now_ms
 from app.availability.profiles import Applied, Person
@@ -27,7 +28,7 @@ from app.http.errors import Invalid
 from app.services import services
 from scheduling.intervals import Groups, Intervals
 from scheduling.layers import Layers, layers
-from scheduling.query import OfMembers, Requirement, Slots, shared, slots, slots_of_each
+from scheduling.query import OfMembers, Slots, slots_of_each
 from store.cache.last_reads import LastRead
 from store.sql.queries import connection_rows
 from store.sql.queries.connection_rows import ConnectionRef
@@ -86,9 +87,20 @@ class ExplorerData:
         absent = NOTHING_CONNECTED if query.organization else None
         return [lane.user for lane in self.lanes if absent is None or lane.note != absent]
 
-    def own_of(self, indexes: Sequence[int]) -> OfMembers:
-        """What differs from the query for some of the users in ``result``."""
-        return self.own and [self.own[index] for index in indexes]
+    def group(self, query: ExplorerQuery) -> GroupAvailability:
+        """The shown people as a group of the API, with the requirement of the query."""
+        users = self.counting(query)
+        required = None if query.together in (ALL, None) else int(query.together)
+        return GroupAvailability(
+            [Group(users, required)],
+            users,
+            frozenset(self.people),
+            list(self.indexes),
+            self.result,
+            partial=False,
+            own=self.own,
+            people=self.persons,
+        )
 
     @property
     def hidden(self) -> int:
@@ -276,16 +288,10 @@ def together(query: ExplorerQuery, data: ExplorerData) -> Together | None:
     required = people if query.together == ALL else int(query.together)
     if required > people:
         raise Invalid(f"Free together must be at most {people}, the number of people", param="together")
-    readable = [lane.user for lane in data.lanes if lane.group_index is not None]
-    busy = data.result.of_users(np.array([data.indexes[user] for user in readable], np.int64))
-    slot_query = query.slot_query
-    own = data.own_of([data.indexes[user] for user in readable])
-    of_each = slots(replace(slot_query, align_clock=True, limit=None), *busy, own)
-    requirement = Requirement(np.arange(len(readable)), required)
-    offered = shared(of_each, [requirement], len(readable), slot_query.limit)
+    offered, readable = data.group(query).shared_slots(replace(query.slot_query, align_clock=True))
     by_day = groupby(_slots(offered, readable, query), key=lambda slot: slot.day)
     starts = offered.starts.take(offered.firsts())
-    shown = Intervals(starts, starts + slot_query.duration)
+    shown = Intervals(starts, starts + query.slot_query.duration)
     return Together(required, people, [(day, list(each)) for day, each in by_day], shown)
 
 

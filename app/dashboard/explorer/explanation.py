@@ -14,13 +14,12 @@ from flask.typing import ResponseReturnValue
 
 from app.availability import connections, explanation, explanation_text, groups, profiles
 from app.availability.explanation import UserVerdict
-from app.availability.groups import Group, GroupAvailability
 from app.availability.parameters import Freshness, Hours
 from app.availability.selection import CalendarSelector
 from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import data, form
 from app.dashboard.explorer.data import NOT_KNOWN, ExplorerData
-from app.dashboard.explorer.form import ALL, ExplorerQuery
+from app.dashboard.explorer.form import ExplorerQuery
 from app.events import lists
 from app.http.authentication import authentication
 from app.http.errors import ApiError, Invalid
@@ -157,19 +156,8 @@ def _causes(query: ExplorerQuery, verdict: UserVerdict) -> Sequence[Pair]:
 def _together(
     query: ExplorerQuery, explorer_data: ExplorerData, at: int, next_slot: Pair | None
 ) -> UserExplanation:
-    users = explorer_data.counting(query)
-    group = Group(users, None if query.together == ALL else int(query.together or 0))
-    availability = GroupAvailability(
-        [group],
-        users,
-        frozenset(explorer_data.people),
-        list(explorer_data.indexes),
-        explorer_data.result,
-        partial=False,
-        own=explorer_data.own,
-        people=explorer_data.persons,
-    )
-    explained = groups.explain_groups(availability, replace(query.slot_query, align_clock=True), at)
+    group = explorer_data.group(query)
+    explained = groups.explain_groups(group, replace(query.slot_query, align_clock=True), at)
     causes = [] if explained.slot is None else [explained.slot]
     return UserExplanation(ALL_USERS, UserVerdict(explained.reason, explained.sentence), causes, next_slot)
 

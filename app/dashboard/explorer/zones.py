@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from app.availability import connections
 from app.dashboard.explorer.svg import Day, clock_of
-from app.services import services
+from app.http.authentication import authentication
 from scheduling.windows import zone_exists
-from store.sql.queries import connection_rows
 from store.sql.queries.connection_rows import ConnectionRef
 
 # Cities with another name in zones that providers still send: CLDR names zones by their first name.
@@ -54,25 +54,12 @@ def of_users(
     ``people`` has the connections of each user, ``stated`` the zones of profiles. Users without a known zone
     are absent.
     """
-    known = {**people, **_identified_since(people)}
+    # The first read of a personal connection stores its main calendar and zone.
+    unknown = [ref for refs in people.values() for ref in refs if not connections.is_identified(ref)]
+    found = connections.identified(authentication(), unknown) if unknown else {}
+    known = {user: [found.get(ref.id, ref) for ref in refs] for user, refs in people.items()}
     stored = {user: name for user, refs in known.items() if (name := _zone_of(refs)) is not None}
     return _differing({**stored, **stated}, zone, days, now)
-
-
-def _identified_since(people: Mapping[str, Sequence[ConnectionRef]]) -> Mapping[str, Sequence[ConnectionRef]]:
-    """The connections of users whose calendars may have had their first read after ``people`` was loaded.
-
-    The first read of a personal connection stores its main calendar and zone.
-    """
-    users = [user for user, refs in people.items() if not all(map(_is_identified, refs))]
-    if not users:
-        return {}
-    with services().stores.database.reading() as session:
-        return connection_rows.of_users(session, users, organization_id=None)
-
-
-def _is_identified(connection: ConnectionRef) -> bool:
-    return connection.main_calendar_id is not None or connection.grant is not None
 
 
 def _zone_of(connections: Sequence[ConnectionRef]) -> str | None:
