@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -24,6 +23,7 @@ from scheduling import hours as zoned
 from scheduling.json_render import timestamp
 from scheduling.query import OfMembers, Query, max_slots_of
 from scheduling.windows import DAY, MINUTE, DateOverride, Window
+from store.cache.busy_cache import now_ms as now_ms
 from store.sql.queries.connection_rows import ConnectionRef
 
 # Users of a slot are ordered by what is booked this long before and after its start.
@@ -54,11 +54,6 @@ def required_freshness(cache_control: str | None) -> Freshness:
     if control.max_age is not None:
         return Freshness(newer_than=now_ms() - min(max(0, control.max_age), A_YEAR) * 1000)
     return Freshness()
-
-
-def now_ms() -> int:
-    """The current time in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 MINUTES_OF_A_DAY = 1440

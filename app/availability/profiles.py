@@ -268,10 +268,6 @@ def queries_of_users(
     return [query.of_member(each) for query, each in zip(queries, own, strict=True)]
 
 
-def _now() -> int:
-    return now_ms()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Applied:
     """The profiles of the users of a request, and what the request states itself, which wins.
@@ -284,7 +280,7 @@ class Applied:
     query: Query
     profiles: Mapping[str, Profile]
     hours: Hours = ANY_HOURS
-    now: int = field(default_factory=_now)
+    now: int = field(default_factory=lambda: now_ms())
 
     def of(self, users: Sequence[str]) -> list[Own | None] | None:
         """What differs for each of these users from the query; None if no profile counts for any of them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import orjson
 from redis import Redis
 from redis.client import Pipeline
 
-from store.cache.busy_cache import UNLIMITED, CalendarKey
+from store.cache.busy_cache import UNLIMITED, CalendarKey, now_ms
 from store.cache.cache_tags import PRIMARY, Identified, has_global_ids
 
 # Longer than any other cache entry of a calendar.
@@ -88,7 +87,7 @@ class CalendarLists:
 
     def store(self, pipe: Pipeline, connection_id: str, calendars: CalendarList) -> None:
         """Queue on ``pipe`` the storing of a list that was just read."""
-        age = max(0, time.time_ns() // 1_000_000 - calendars.read_at)
+        age = max(0, now_ms() - calendars.read_at)
         lifetime = min(self._ttl_ms, self._max_age_ms - age)
         if lifetime > 0:
             pipe.set(_key(connection_id), orjson.dumps(calendars), px=lifetime)

@@ -10,7 +10,6 @@ All of it may be lost: a calendar then counts as unused, and its cached periods 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from typing import cast
 
@@ -18,7 +17,7 @@ from cachetools import TTLCache
 from redis import Redis
 from redis.exceptions import RedisError
 
-from store.cache.busy_cache import CachedBusy, CalendarKey, watch_key
+from store.cache.busy_cache import CachedBusy, CalendarKey, now_ms, watch_key
 
 # A calendar that no request has read for this long is no longer watched.
 USED_SECONDS = 7 * 86_400
@@ -106,7 +105,7 @@ class AskedCalendars:
 
     def note(self, keys: Sequence[CalendarKey], used: CachedBusy) -> None:
         """Note which of the calendars of an answer are watched ones, by the age of what it uses of them."""
-        old = used.read_at < time.time_ns() // 1_000_000 - self._ttl_ms
+        old = used.read_at < now_ms() - self._ttl_ms
         if not old.any():
             return
         with self._lock:

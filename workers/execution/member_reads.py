@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from providers import registry
 from providers.base import Account, CallReporter, Failed, Member, ReadAlone
 from providers.definition import required
 from providers.errors import ProviderError, SubjectRefused
+from store.cache.busy_cache import now_ms
 from store.coordination.provider_limits import Access
 from store.sql.queries.connection_rows import Credentials
 from workers.execution import identity
@@ -76,7 +76,7 @@ def _read(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> lis
         )
         for each in reads
     ]
-    read_at = time.time_ns() // 1_000_000
+    read_at = now_ms()
     try:
         account = _account(runtime, first, members)
         calendars = required(runtime.provider(first.provider).members, registry.title(first.provider))

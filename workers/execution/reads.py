@@ -13,7 +13,7 @@ from providers.base import PRIMARY, Account, Calendar, CalendarProvider, Failed,
 from providers.changes import ChangePage
 from providers.definition import required
 from providers.errors import AuthorizationInvalid, ProviderError, RateLimited, Reason, TokenRejected
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_cache import CalendarKey, now_ms
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries.connection_rows import Credentials, SealedConnection
@@ -103,7 +103,7 @@ class _Reader:
 
     def busy(self, job: ReadBusy) -> Reply:
         """The busy periods of calendars, and the list of calendars if the job needs it."""
-        read_at = _now()
+        read_at = now_ms()
         listed: tuple[ListedCalendar, ...] | None = None
         outcomes: dict[str, Outcome] = {}
         try:
@@ -133,14 +133,14 @@ class _Reader:
         provider, deadline = self._provider, self._deadline
         match job:
             case ReadBusyWithout():
-                read_at = _now()
+                read_at = now_ms()
                 busy = provider.busy_without(
                     self._account, job.calendar, job.event, job.start, job.end, deadline=deadline
                 )
                 outcomes: dict[str, Outcome] = {job.calendar: busy}
                 return Reply(_kept_at(read_at, outcomes), outcomes=outcomes)
             case ListCalendars():
-                return Reply(_now(), listed=self._list())
+                return Reply(now_ms(), listed=self._list())
             case ShowCalendars():
                 return Reply(calendars=self._calendars())
             case ReadEvents():
@@ -251,10 +251,6 @@ class _Reader:
             deadline=self._identity_deadline(),
         )
         identity.register_readers(stores, self._credentials, self._account, calendars, owners)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _kept_at(read_at: int, outcomes: Mapping[str, Outcome]) -> int:

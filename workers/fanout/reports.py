@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 
 from providers.base import PRIMARY, Failed
 from providers.errors import Reason
-from store.cache.busy_cache import BusyRead, CalendarKey
+from store.cache.busy_cache import BusyRead, CalendarKey, now_ms
 from store.cache.calendar_lists import CalendarList
 from store.cache.last_reads import LastRead
 from store.coordination.provider_limits import AcquireRequest, rejection_key
@@ -253,7 +253,7 @@ def last_read(job: Job, reply: Reply, provider: str | None) -> LastRead | None:
         return None if outcome is None else LastRead(reply.read_at)
     if outcome.elsewhere or failures.is_internal(outcome):
         return None
-    at = reply.read_at or time.time_ns() // 1_000_000
+    at = reply.read_at or now_ms()
     return LastRead(at, outcome.reason, outcome.message, provider=provider)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from providers import registry
 from providers.base import PRIMARY
 from providers.errors import ProviderError
+from store.cache.busy_cache import now_ms
 from store.coordination import locks
 from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
@@ -40,7 +41,7 @@ def check(runtime: Runtime, *, deadline: float) -> int:
         return 0
     try:
         with locks.hold(runtime.stores.redis, "round:check_accounts", deadline=deadline, wait=0.0):
-            due, missing = _due(runtime, before=_now() - round(1000 * seconds))
+            due, missing = _due(runtime, before=now_ms() - round(1000 * seconds))
             runtime.stores.last_reads.note_missing(missing)
             read = Batch(runtime, due, lambda connection: _check(runtime, connection), deadline).run()
             # Those without a last read come first.
@@ -71,7 +72,7 @@ def _check(runtime: Runtime, connection: str) -> bool:
         return False
     if runtime.egress.isolated(credentials.provider):
         return False
-    start, deadline = _now(), time.monotonic() + SECONDS_FOR_EACH
+    start, deadline = now_ms(), time.monotonic() + SECONDS_FOR_EACH
     job = ReadBusy(connection, (PRIMARY,), start, start + RANGE)
     cost = call_policy.cost_of(job, credentials)
     attempt = Attempt()
@@ -93,7 +94,3 @@ def _check(runtime: Runtime, connection: str) -> bool:
         runtime.stores.last_reads.note(pipe, [(connection, found)])
         pipe.execute()
     return True
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -18,7 +18,7 @@ import numpy as np
 from providers.base import Failed, Outcome
 from providers.errors import ProviderError, Reason
 from scheduling.intervals import Intervals, clip
-from store.cache.busy_cache import BusyRead
+from store.cache.busy_cache import BusyRead, now_ms
 from store.coordination.provider_limits import Access, rejection_key
 from store.sql.models import Channel
 from store.sql.queries import channels
@@ -78,15 +78,15 @@ def pages(runtime: Runtime) -> Iterator[Sequence[Channel]]:
 
 def _due(runtime: Runtime, rows: Sequence[Channel]) -> list[_Audit]:
     settings = runtime.settings
-    until = _now() - int(settings.watched_seconds * DUE * 1000)
-    audits = _load(runtime, [_Audit(row, _now()) for row in rows])
+    until = now_ms() - int(settings.watched_seconds * DUE * 1000)
+    audits = _load(runtime, [_Audit(row, now_ms()) for row in rows])
     return [audit for audit in audits if audit.cached and audit.read_at <= until]
 
 
 def _load(runtime: Runtime, audits: Sequence[_Audit]) -> Sequence[_Audit]:
     """Fill in what is cached of each calendar."""
     busy, length = runtime.stores.busy, runtime.settings.busy_bucket
-    now = _now()
+    now = now_ms()
     keys = [channels.calendar_of(audit.row) for audit in audits]
     for start in range(*busy.hull(now, now + AUDITED), length) if keys else ():
         known = busy.load(keys, start, start + length)
@@ -170,7 +170,3 @@ def _same(cached: Intervals, read: Intervals, start: int, end: int) -> bool:
     """Whether a cached bucket equals what was read."""
     now = clip(read, start, end)
     return np.array_equal(cached.starts, now.starts) and np.array_equal(cached.ends, now.ends)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

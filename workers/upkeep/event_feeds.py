@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from providers.base import Failed
 from providers.errors import Problem, ProviderError
-from store.cache.busy_cache import GAP_KEY, CalendarKey
+from store.cache.busy_cache import GAP_KEY, CalendarKey, now_ms
 from store.coordination import locks
 from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
@@ -129,7 +129,7 @@ def _read(
     All events are read without a state, and when its sync token has expired. They are also read, with a range
     that begins now, when its range is old; if they cannot be, the changes in the old range are.
     """
-    start = time.time_ns() // 1_000_000 - PAST
+    start = now_ms() - PAST
     moves = before is None or start >= before.start + MOVED_AFTER
     for begins in (moves, not moves):
         if begins:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from providers import registry
 from providers.base import Token
 from providers.errors import ProviderError
+from store.cache.busy_cache import now_ms
 from store.coordination import locks
 from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
@@ -62,12 +63,7 @@ def purge_audit_records(runtime: Runtime) -> int:
 
 def purge_holds(runtime: Runtime) -> int:
     """Delete expired holds, and record that they expired; returns how many."""
-    return purge(runtime, lambda session, *, limit: holds.purge(session, now=_now(), limit=limit))
-
-
-def _now() -> int:
-    """The current time in milliseconds."""
-    return time.time_ns() // 1_000_000
+    return purge(runtime, lambda session, *, limit: holds.purge(session, now=now_ms(), limit=limit))
 
 
 def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
