@@ -187,8 +187,8 @@ class FieldRefused(ProviderError):
     ``message`` follows the name of the field, as in "url leads to no calendar".
     """
 
-    def __init__(self, field: str, message: str, *, operation: str | None = None) -> None:
-        super().__init__(message, operation=operation)
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
         self.field = field
 
 

@@ -39,7 +39,7 @@ RENEW_AHEAD = timedelta(minutes=10)
 RENEW_BEHIND = timedelta(hours=1)
 
 
-@shared_task(name="reads.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="reads.drain", bind=True)  # type: ignore[untyped-decorator]
 def drain_reads(self: Any, *, fanout: str, deadline: float, most: int) -> None:
     """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed.
 
@@ -49,13 +49,13 @@ def drain_reads(self: Any, *, fanout: str, deadline: float, most: int) -> None:
     steps.run(self.app.runtime, _request(self, fanout, deadline), reads.perform, most, used)
 
 
-@shared_task(name="writes.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="writes.drain", bind=True)  # type: ignore[untyped-decorator]
 def drain_writes(self: Any, *, fanout: str, deadline: float, most: int) -> None:
     """Write for one request until its list is empty or ``deadline`` has passed; arguments as for reads."""
     steps.run(self.app.runtime, _request(self, fanout, deadline), writes.perform, most)
 
 
-@shared_task(name="upkeep.renew_tokens", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.renew_tokens", bind=True)  # type: ignore[untyped-decorator]
 def renew_tokens(self: Any) -> None:
     """Refresh access tokens that expire soon, so that requests need not wait and dead grants are noticed."""
     now = datetime.now(UTC)
@@ -67,37 +67,37 @@ def renew_tokens(self: Any) -> None:
     )
 
 
-@shared_task(name="upkeep.check_identities", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.check_identities", bind=True)  # type: ignore[untyped-decorator]
 def check_identities(self: Any) -> None:
     """Ask the identity provider whether the people who sign in by it are still there, and their roles."""
     identities.check(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)
 
 
-@shared_task(name="upkeep.check_accounts", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.check_accounts", bind=True)  # type: ignore[untyped-decorator]
 def check_accounts(self: Any) -> None:
     """Read accounts that no request has read for a while, to know which accounts cannot be read."""
     account_checks.check(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)
 
 
-@shared_task(name="upkeep.purge_idempotency_keys", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.purge_idempotency_keys", bind=True)  # type: ignore[untyped-decorator]
 def purge_idempotency_keys(self: Any) -> None:
     """Delete expired idempotency keys, because the stored answers contain personal data."""
     renewals.purge_idempotency_keys(self.app.runtime)
 
 
-@shared_task(name="upkeep.purge_audit_records", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.purge_audit_records", bind=True)  # type: ignore[untyped-decorator]
 def purge_audit_records(self: Any) -> None:
     """Delete the records of the audit log that are older than ``ALMANAC_AUDIT_DAYS``."""
     renewals.purge_audit_records(self.app.runtime)
 
 
-@shared_task(name="upkeep.purge_holds", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.purge_holds", bind=True)  # type: ignore[untyped-decorator]
 def purge_holds(self: Any) -> None:
     """Delete expired holds, and record that they expired. They block nothing before that either."""
     renewals.purge_holds(self.app.runtime)
 
 
-@shared_task(name="upkeep.open_channels", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.open_channels", bind=True)  # type: ignore[untyped-decorator]
 def open_channels(self: Any, *, calendars: list[tuple[str, str]]) -> None:
     """Open notification channels for calendars that were read, given as (connection, calendar)."""
     keys = [CalendarKey(*each) for each in calendars]
@@ -132,13 +132,13 @@ def note_use(
         log.warning("channels could not be requested: %s", type(error).__name__)
 
 
-@shared_task(name="upkeep.follow_events", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.follow_events", bind=True)  # type: ignore[untyped-decorator]
 def follow_events(self: Any, *, connection: str, calendar: str) -> None:
     """Record which events of a calendar have changed, for webhooks about single events."""
     event_feeds.follow(self.app.runtime, CalendarKey(connection, calendar))
 
 
-@shared_task(name="upkeep.keep_channels", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.keep_channels", bind=True)  # type: ignore[untyped-decorator]
 def keep_channels(self: Any) -> None:
     """Renew channels that expire soon, and check that the others still report changes."""
     channel_maintenance.keep(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)

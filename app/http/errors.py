@@ -106,12 +106,9 @@ class WorkersOverloaded(ApiError):
 class ServiceUnavailable(ApiError):
     """503: our own database, Redis or broker is down."""
 
-    def __init__(self, extra_fields: Mapping[str, Any] | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            "The service is not available for a moment; try again",
-            Code.SERVICE_UNAVAILABLE,
-            retry_after=1,
-            extra_fields=extra_fields,
+            "The service is not available for a moment; try again", Code.SERVICE_UNAVAILABLE, retry_after=1
         )
 
 

@@ -30,7 +30,7 @@ from app.schemas.fields import (
 from providers import registry
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 
 # Almanac's adapter sets REQUEST_URI, other servers RAW_URI.
@@ -46,21 +46,16 @@ LONE_BYTE = re.compile("[\udc80-\udcff]")
 
 
 def install(app: Flask) -> None:
-    """Rebuild the path of every request, and register the converters of its identifiers."""
-    app.wsgi_app = _RawPath(app.wsgi_app)  # type: ignore[method-assign]
+    """Give routing the path as the client encoded it, and register the converters of its identifiers."""
+    application = app.wsgi_app
+
+    def with_raw_path(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        environ["PATH_INFO"] = path_info(environ)
+        return application(environ, start_response)
+
+    app.wsgi_app = with_raw_path  # type: ignore[method-assign]
     app.url_map.converters |= CONVERTERS | PAGE_CONVERTERS
     app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
-
-
-class _RawPath:
-    """WSGI middleware that passes each segment of the path as the client encoded it."""
-
-    def __init__(self, application: WSGIApplication) -> None:
-        self._application = application
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        environ["PATH_INFO"] = path_info(environ)
-        return self._application(environ, start_response)
 
 
 def path_info(environ: WSGIEnvironment) -> str:

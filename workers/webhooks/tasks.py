@@ -10,19 +10,19 @@ from workers.celery_app import send_deliveries
 from workers.webhooks import delivery
 
 
-@shared_task(name="webhooks.deliver", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="webhooks.deliver", bind=True)  # type: ignore[untyped-decorator]
 def deliver(self: Any, *, endpoint: str) -> None:
     """Send what is due to one endpoint."""
     delivery.deliver(self.app.runtime, endpoint)
 
 
-@shared_task(name="webhooks.sweep", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="webhooks.sweep", bind=True)  # type: ignore[untyped-decorator]
 def sweep(self: Any) -> None:
     """Enqueue the endpoints with something due: a retry, or a delivery of a worker that died."""
     send_deliveries(self.app, delivery.due(self.app.runtime))
 
 
-@shared_task(name="upkeep.purge_webhook_deliveries", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.purge_webhook_deliveries", bind=True)  # type: ignore[untyped-decorator]
 def purge_webhook_deliveries(self: Any) -> None:
     """Delete old entries of the delivery log."""
     delivery.purge(self.app.runtime)

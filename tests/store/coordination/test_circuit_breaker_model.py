@@ -1,14 +1,10 @@
-"""Breakers do what a slow and obvious model does, and what pybreaker does where that can be compared."""
+"""Breakers do what a slow and obvious model does."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import fakeredis
-import pybreaker
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,44 +117,3 @@ def test_they_do_what_the_model_does(steps):
         state = both.state(now)
         assert state.open == (model.provider.since is not None)
         assert state.accounts == model.open_accounts()
-
-
-class Clock(datetime):
-    """The clock of pybreaker."""
-
-    moment = datetime.fromtimestamp(START, UTC)
-
-    @classmethod
-    def now(cls, tz=None) -> datetime:
-        return cls.moment
-
-
-@given(steps=st.lists(st.tuples(st.sampled_from([0, 1, 5, 10, 11]), st.booleans()), max_size=25))
-def test_an_accounts_breaker_does_what_pybreaker_does(steps):
-    """Where it can be compared: one caller, whose calls do not overlap."""
-    both = Breakers(fakeredis.FakeRedis(), accounts=0)
-    theirs = pybreaker.CircuitBreaker(fail_max=FAILURES, reset_timeout=PAUSE)
-    elapsed = 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pybreaker, "datetime", Clock)
-        for passed, good in steps:
-            elapsed += passed
-            now = START + elapsed
-            Clock.moment = datetime.fromtimestamp(START, UTC) + timedelta(seconds=elapsed)
-            called = []
-
-            def call(good: bool = good, called: list[bool] = called) -> None:
-                called.append(good)
-                if not good:
-                    raise OSError
-
-            with suppress(OSError, pybreaker.CircuitBreakerError):
-                theirs.call(call)
-            (permit,) = both.acquire("ada", now=now)
-            assert (not permit.wait) == bool(called)
-            if called and good:
-                both.answer("ada", now=now)
-            elif called:
-                both.fail("ada", now=now)
-            open_ = theirs.current_state != pybreaker.STATE_CLOSED
-            assert both.state(now).accounts == open_
