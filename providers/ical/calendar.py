@@ -29,6 +29,21 @@ class Series:
     masters: list[Entry] = field(default_factory=list)
     exceptions: list[Entry] = field(default_factory=list)
 
+    @property
+    def unknown_zones(self) -> set[Clock | None]:
+        """The unknown zones of the starts of its masters; None stands for every known zone."""
+        spans = (span for each in self.masters if each.span for span in (each.span, *each.added))
+        return {each.start.unknown for each in spans}
+
+    def refuse_incomparable(self) -> None:
+        """Give exceptions for all later occurrences a problem if an unknown zone hides which these are."""
+        later = [each for each in self.exceptions if each.later_too]
+        of_masters = self.unknown_zones if later else set()
+        for each in later:
+            starts = (each.span.start if each.span else None, each.replaces)
+            if len(of_masters | {start.unknown for start in starts if start is not None}) > 1:
+                each.problem = entries.UNKNOWN_CHANGE
+
 
 @dataclass(slots=True, eq=False)
 class CalendarText:
@@ -101,13 +116,15 @@ def read(
                 entry = entries.event(each, own)
                 if entry.is_series or entry.replaces is not None:
                     # Without a UID it has nothing to do with other events.
-                    group = series.setdefault((number, entry.uid or f"{len(series)} without"), Series())
-                    (group.masters if entry.replaces is None else group.exceptions).append(entry)
+                    of_uid = series.setdefault((number, entry.uid or f"{len(series)} without"), Series())
+                    (of_uid.masters if entry.replaces is None else of_uid.exceptions).append(entry)
                 else:
                     found.append(entry)
             elif each.name == "VFREEBUSY":
                 found.extend(entries.free_busy(each, own))
         singles += _grouped(found, series, number)
+    for group in series.values():
+        group.refuse_incomparable()
     return CalendarText(
         zone=zone,
         name=_first(calendars, "X-WR-CALNAME") or _first(calendars, "NAME"),
@@ -172,7 +189,7 @@ def _zone(calendars: list[Component], zones: list[Zones]) -> Clock | None:
     zone = next(filter(None, stated), None)
     for name, known, own in zip(names, stated, zones, strict=True):
         if known is None and (name or (zone is None and any(names))):
-            own.float_anywhere()
+            own.float_in_unknown(name)
     return zone
 
 

@@ -147,5 +147,8 @@ def clock(zone: tzinfo) -> Clock:
 
 
 IN_UTC = clock(UTC)
-# Where a day begins first on earth: for times whose zone is not known.
-EARLIEST = clock(FIRST_MIDNIGHT)
+
+
+def unknown() -> Clock:
+    """A clock for one zone that is not known: that where a day begins first on earth."""
+    return ZoneClock(FIRST_MIDNIGHT)

@@ -23,7 +23,7 @@ _NONE = Length(0, 0)
 _MICROSOFT_FREE = frozenset({"FREE", "WORKINGELSEWHERE"})
 _MICROSOFT_BUSY = frozenset({"BUSY", "TENTATIVE", "OOF"})
 
-_UNKNOWN_CHANGE = "The calendar has an event that changes a series in a way that is not known"
+UNKNOWN_CHANGE = "The calendar has an event that changes a series in a way that is not known"
 
 
 class Span(NamedTuple):
@@ -95,7 +95,7 @@ def event(component: Component, zones: ZoneReader) -> Entry:
         _read_series(entry, zones)
         if entry.replaces is not None:
             # RFC 5545 does not say what a series in place of an occurrence is.
-            entry.problem = _UNKNOWN_CHANGE
+            entry.problem = UNKNOWN_CHANGE
     return entry
 
 
@@ -110,7 +110,7 @@ def _read_exception(entry: Entry, zones: ZoneReader) -> None:
     scope = parameters(found[0]).get("RANGE", "").upper()
     entry.later_too = scope == "THISANDFUTURE"
     if scope not in ("", "THISANDFUTURE"):
-        entry.problem = _UNKNOWN_CHANGE
+        entry.problem = UNKNOWN_CHANGE
 
 
 def _read_series(entry: Entry, zones: ZoneReader) -> None:

@@ -11,6 +11,7 @@ from providers.ical.bounds import Budget, InvalidCalendar
 from providers.ical.calendar import CalendarText, Series
 from providers.ical.clocks import IN_UTC, Clock, naive
 from providers.ical.entries import WIDENED, Entry, Span
+from providers.ical.named import Name, Named, name_of, names_of, removed
 from providers.ical.rules import starts
 from providers.ical.times import Edge, Length
 from providers.timestamps import DAY
@@ -135,48 +136,39 @@ class _Exceptions:
     """Which occurrences of a series are replaced by others, or moved."""
 
     def __init__(self, series: Series, zone: Clock, budget: Budget) -> None:
-        replaced = [each.replaces for each in series.exceptions if each.replaces is not None]
-        self._moments = {each.instant(zone) for each in replaced if not each.is_date}
-        self._days = {each.wall for each in replaced if each.is_date}
+        self.replaced = [each.replaces for each in series.exceptions if each.replaces is not None]
         self.is_certain = len(series.masters) < 2
-        if replaced and not self.is_certain:
-            self._keep_shared(series, zone, budget)
+        if self.replaced and not self.is_certain:
+            self.replaced = _of_one_master(self.replaced, series, zone, budget)
         self.later = sorted(_later(series, zone), key=lambda each: each.at)
         self._from = [each.at for each in self.later]
-
-    def _keep_shared(self, series: Series, zone: Clock, budget: Budget) -> None:
-        """Leave out exceptions to occurrences that several masters have.
-
-        An exception replaces one occurrence: RFC 5545, 3.8.4.4. It does not say which master's, so all
-        of them stay.
-        """
-        at = [each.replaces.instant(zone) for each in series.exceptions if each.replaces is not None]
-        moments: Counter[int] = Counter()
-        days: Counter[int] = Counter()
-        for master in series.masters:
-            if master.span is not None and master.problem is None:
-                found = _kept(master, zone, min(at) - _MARGIN, max(at) + _MARGIN, budget)
-                moments.update({moment for _, moment in found})
-                days.update({wall // DAY * DAY for wall, _ in found})
-        self._moments = {each for each in self._moments if moments[each] < 2}
-        self._days = {each for each in self._days if days[each] < 2}
-
-    def replace(self, wall: int, at: int) -> bool:
-        """Whether an occurrence is replaced; an exception for a date replaces those of this day."""
-        return at in self._moments or (bool(self._days) and wall // DAY * DAY in self._days)
 
     def moved(self, at: int) -> _Later | None:
         """The exception for an occurrence and all later ones that applies."""
         index = bisect_right(self._from, at)
         return self.later[index - 1] if index else None
 
-    def __bool__(self) -> bool:
-        return bool(self._moments or self._days)
+
+def _of_one_master(replaced: list[Edge], series: Series, zone: Clock, budget: Budget) -> list[Edge]:
+    """Those exceptions that do not name occurrences of several masters.
+
+    An exception replaces one occurrence: RFC 5545, 3.8.4.4. It does not say which master's, so all of them
+    stay. In an unknown zone, it may be any.
+    """
+    if series.unknown_zones != {None}:
+        return []
+    masters = [each for each in series.masters if each.span is not None and each.problem is None]
+    at = [each.instant(zone) for each in replaced]
+    counted: Counter[Name] = Counter()
+    for master in masters:
+        for each in _kept(master, zone, min(at) - _MARGIN, max(at) + _MARGIN, budget):
+            counted.update(names_of(*each))
+    return [each for each in replaced if counted[name_of(each, zone)] < 2]
 
 
 def _later(series: Series, zone: Clock) -> Iterator[_Later]:
     for each in series.exceptions:
-        if each.later_too and each.span is not None and each.replaces is not None:
+        if each.later_too and each.problem is None and each.span is not None and each.replaces is not None:
             own = each.span.start.zone or zone
             at = each.replaces.instant(zone)
             # Both read in the zone of the exception: a shift of the wall clock.
@@ -213,13 +205,13 @@ def _of_master(
     longest = max([length.exact, *(each.length.exact for each in exceptions.later)])
     low = start - longest - max([0, *shifts]) - _MARGIN
     high = end - min([0, *shifts]) + _MARGIN
-    removed = _Removed(master, zone)
+    gone, replaced = (Named(each, span.start, zone) for each in (removed(master), exceptions.replaced))
     walls, moments = _starts(master, own, zone, low, high, budget)
-    if removed or exceptions:
+    if gone or replaced:
         kept = [
             (wall, at)
             for wall, at in zip(walls, moments, strict=True)
-            if not removed.has(wall, at) and not exceptions.replace(wall, at)
+            if not gone.has(wall, at, span.start) and not replaced.has(wall, at, span.start)
         ]
         walls, moments = [wall for wall, _ in kept], [at for _, at in kept]
     is_wanted = wanted(master)
@@ -235,16 +227,16 @@ def _of_master(
         for extra in master.added:
             if not _is_plain(extra, span):
                 begin, last = _of_added(extra, span, length, zone)
-                wall = extra.start.wall
-                if not removed.has(wall, begin) and not exceptions.replace(wall, begin):
+                which = (extra.start.wall, begin, extra.start)
+                if not gone.has(*which) and not replaced.has(*which):
                     yield Occurrence(master, begin, last, begin)
 
 
 def _is_plain(added: Span, span: Span) -> bool:
-    """Whether an added occurrence has the length of the series, and a start that is known as well."""
+    """Whether an added occurrence has the length of the series, and a start in its zone or a known one."""
     start, of_series = added.start, span.start
-    is_known = (of_series.vague or not start.vague) and (of_series.is_date or not start.is_date)
-    return is_known and _has_length(added, span)
+    is_known = start.zone in (None, of_series.zone) or not (start.vague or of_series.vague)
+    return is_known and (of_series.is_date or not start.is_date) and _has_length(added, span)
 
 
 def _has_length(added: Span, span: Span) -> bool:
@@ -261,37 +253,11 @@ def _of_added(added: Span, span: Span, length: _Length, zone: Clock) -> tuple[in
     start = added.start
     begin = start.instant(zone)
     latest = (start.zone or zone).instant(start.wall + DAY) if start.is_date else begin
-    if start.vague:
+    if start.vague and not span.is_vague:
+        # Else the length is that much longer.
         latest += WIDENED
     own = span.start.zone or zone
     return begin, length.ends([own.wall(latest)], [latest])[0]
-
-
-class _Removed:
-    """The occurrences that EXDATE removes; a date removes those of this day.
-
-    In an all-day series, a floating time means its day, and one with a zone only if it is midnight there:
-    others in UTC are, at most, the midnight of the calendar's zone, which is the moment of an occurrence.
-    """
-
-    def __init__(self, master: Entry, zone: Clock) -> None:
-        is_all_day = master.span is not None and master.span.start.is_date
-        self._moments = {each.instant(zone) for each in master.removed if not each.is_date and not each.vague}
-        self._days = {
-            each.wall // DAY for each in master.removed if each.is_date or (is_all_day and _is_of_day(each))
-        }
-
-    def has(self, wall: int, at: int) -> bool:
-        """Whether an occurrence is removed."""
-        return at in self._moments or (bool(self._days) and wall // DAY in self._days)
-
-    def __bool__(self) -> bool:
-        return bool(self._moments or self._days)
-
-
-def _is_of_day(edge: Edge) -> bool:
-    """Whether a time says on which day it is."""
-    return not edge.vague and (edge.zone is None or edge.wall % DAY == 0)
 
 
 def _starts(
@@ -327,16 +293,17 @@ def _starts(
     return walls + [wall for wall, _ in again], moments + [at for _, at in again]
 
 
-def _kept(master: Entry, zone: Clock, low: int, high: int, budget: Budget) -> list[tuple[int, int]]:
-    """The wall clocks and the moments of all starts of a series that EXDATE does not remove."""
+def _kept(master: Entry, zone: Clock, low: int, high: int, budget: Budget) -> list[tuple[int, int, Edge]]:
+    """The wall clocks, the moments and the stated starts of all that EXDATE does not remove."""
     span = master.span
     assert span is not None
     own = span.start.zone or zone
-    found = list(zip(*_starts(master, own, zone, low, high, budget), strict=True))
+    walls, moments = _starts(master, own, zone, low, high, budget)
+    found = [(wall, at, span.start) for wall, at in zip(walls, moments, strict=True)]
     added = (each.start for each in master.added if not _is_plain(each, span))
-    found += [(each.wall, each.instant(zone)) for each in added]
-    removed = _Removed(master, zone)
-    return [each for each in found if not removed.has(*each)]
+    found += [(each.wall, each.instant(zone), each) for each in added]
+    gone = Named(removed(master), span.start, zone)
+    return [each for each in found if not gone.has(*each)]
 
 
 def _until(until: Edge, start: Edge, own: Clock) -> int:

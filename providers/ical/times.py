@@ -22,13 +22,19 @@ class Edge(NamedTuple):
     """A start or an end as it is stated.
 
     ``wall`` is a wall clock (see ``clocks``), midnight for a date. Without ``zone`` it is that of the
-    calendar, whose zone the reader decides. ``vague``: the file does not say what its zone is.
+    calendar, whose zone the reader decides. ``vague``: the file does not say what its zone is. ``zone`` is
+    then the clock where a day begins first, one for each name.
     """
 
     wall: int
     zone: Clock | None
     is_date: bool = False
     vague: bool = False
+
+    @property
+    def unknown(self) -> Clock | None:
+        """Its zone if it is not known: two times in one are apart as they are stated."""
+        return self.zone if self.vague else None
 
     def instant(self, zone: Clock) -> int:
         """Its moment, in ``zone`` if it has none."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from providers.ical.bounds import Budget
-from providers.ical.clocks import EARLIEST, Clock, FileClock, clock, wall_of
+from providers.ical.clocks import Clock, FileClock, clock, unknown, wall_of
 from providers.ical.components import Component
 from providers.ical.lines import Unreadable, divide, parameters
 from providers.ical.rules import parse_rule, starts
@@ -35,6 +35,7 @@ class Zones:
         self._floating: tuple[Clock | None, bool] = (None, False)
         self._by_parameters: dict[str, tuple[Clock | None, bool, bool]] = {"": (None, False, False)}
         self._by_name: dict[str, Clock | None] = {}
+        self._unknown_by_name: dict[str, Clock] = {}
 
     def of(self, text: str) -> tuple[Clock | None, bool, bool]:
         """See :class:`providers.ical.times.ZoneReader`.
@@ -51,15 +52,19 @@ class Zones:
                 zone, vague = self._floating
             else:
                 zone = self.named(name)
-                zone, vague = zone or EARLIEST, zone is None
+                zone, vague = zone or self._unknown(name), zone is None
             found = (zone, is_date, vague)
             self._by_parameters[text] = found
         return found
 
-    def float_anywhere(self) -> None:
-        """Read floating times and days as those of an unknown zone: the calendar states one."""
-        self._floating = (EARLIEST, True)
-        self._by_parameters = {"": (EARLIEST, False, True)}
+    def float_in_unknown(self, name: str) -> None:
+        """Read floating times and days as those of an unknown zone, which has this name, or none."""
+        zone = self._unknown(name)
+        self._floating = (zone, True)
+        self._by_parameters = {"": (zone, False, True)}
+
+    def _unknown(self, name: str) -> Clock:
+        return self._unknown_by_name.setdefault(name, unknown())
 
     def named(self, name: str) -> Clock | None:
         """The zone of a name: IANA's, Windows', or one that the file defines; None if it is unknown.
