@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from providers.ical.components import Component
 from providers.ical.lines import Unreadable, divide, parameters
-from providers.ical.rules import Rule, parse_rule
+from providers.ical.rules import Rule, possible_rules
 from providers.ical.times import Edge, Length, ZoneReader, duration, moment, moment_of
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT
 
@@ -116,7 +116,9 @@ def _read_exception(entry: Entry, zones: ZoneReader) -> None:
 def _read_series(entry: Entry, zones: ZoneReader) -> None:
     """The parts of a series. An EXDATE that cannot be read removes nothing."""
     try:
-        entry.rules = tuple(parse_rule(divide(rest)[1]) for rest in entry.component.every("RRULE"))
+        entry.rules = tuple(
+            rule for rest in entry.component.every("RRULE") for rule in possible_rules(divide(rest)[1])
+        )
         entry.added = tuple(
             each for rest in entry.component.every("RDATE") for each in _added(entry, rest, zones)
         )

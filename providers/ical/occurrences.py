@@ -267,7 +267,7 @@ def _starts(
     span = master.span
     assert span is not None
     walls = [span.start.wall]
-    again: list[tuple[int, int]] = []
+    again: set[tuple[int, int]] = set()
     for added in master.added:
         if _is_plain(added, span):
             budget.spend()
@@ -286,7 +286,7 @@ def _starts(
         walls += found
         if rule.within_days:
             # In the hour that occurs twice, a series of hours or minutes recurs in both.
-            again += [(wall, at) for wall in found if (at := own.later(wall)) > own.instant(wall)]
+            again.update((wall, at) for wall in found if (at := own.later(wall)) > own.instant(wall))
     if len(walls) > 1:
         walls = list(dict.fromkeys(walls))
     moments = own.instants(walls)

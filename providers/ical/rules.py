@@ -70,6 +70,28 @@ def parse_rule(value: str) -> Rule:
 
     :raise Unreadable: when it is not one, or has a part that we do not know
     """
+    rule = _parsed(value)
+    if rule.count == 0 or (rule.count is not None and rule.until is not None):
+        raise Unreadable
+    return rule
+
+
+def possible_rules(value: str) -> tuple[Rule, ...]:
+    """The rules that an RRULE value may mean, of which the series has all occurrences.
+
+    RFC 5545 forbids COUNT=0, which some programs read as no limit, and COUNT beside UNTIL.
+
+    :raise Unreadable: as :func:`parse_rule`, for anything else
+    """
+    rule = _parsed(value)
+    if rule.count == 0:
+        rule = replace(rule, count=None)
+    if rule.count is not None and rule.until is not None:
+        return replace(rule, count=None), replace(rule, until=None)
+    return (rule,)
+
+
+def _parsed(value: str) -> Rule:
     parts: dict[str, str] = {}
     for each in value.strip().rstrip(";").upper().split(";"):
         name, equals, content = each.partition("=")
@@ -85,7 +107,7 @@ def parse_rule(value: str) -> Rule:
     rule = Rule(
         frequency,
         interval=_number(parts.pop("INTERVAL", "1"), 1, 999_999_999),
-        count=_number(parts.pop("COUNT"), 1, 999_999_999) if "COUNT" in parts else None,
+        count=_number(parts.pop("COUNT"), 0, 999_999_999) if "COUNT" in parts else None,
         until=moment("", parts.pop("UNTIL"), NoZones) if "UNTIL" in parts else None,
         week_start=_weekday_named(parts.pop("WKST", "MO")),
         months=frozenset(_numbers(parts.pop("BYMONTH", None), 1, 12)),
@@ -100,7 +122,7 @@ def parse_rule(value: str) -> Rule:
         seconds=tuple(sorted({min(each, 59) for each in _numbers(parts.pop("BYSECOND", None), 0, 60)})),
         positions=_numbers(parts.pop("BYSETPOS", None), 1, 366, signed=True),
     )
-    if parts or (rule.count is not None and rule.until is not None):
+    if parts:
         raise Unreadable
     return rule
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from providers.ical.clocks import IN_UTC, Clock, wall_of
 from providers.ical.lines import Unreadable, divide
+from providers.timestamps import DAY
 
 _VALUE = re.compile(r"(\d{8})(T\d{6})?(Z)?", re.ASCII | re.IGNORECASE)
 # Parameters without quotes and a value: nearly all lines of times.
@@ -100,7 +101,11 @@ def _edge(
         if time.endswith("60"):
             # A leap second.
             time = time[:5] + "59"
-        wall = wall_of(datetime.fromisoformat(day + time))
+        if time[1:] == "240000":
+            # ISO 8601: the end of the day.
+            wall = wall_of(datetime.fromisoformat(day)) + DAY
+        else:
+            wall = wall_of(datetime.fromisoformat(day + time))
     except ValueError:
         raise Unreadable from None
     return Edge(wall, IN_UTC) if in_utc else Edge(wall, zone, False, vague)

@@ -95,6 +95,8 @@ TIME = "DTSTART:20260302T090000Z\nDTEND:20260302T100000Z"
         ("DTSTART;VALUE=DATE:20260302\nDTEND;VALUE=DATE:20260302", ["2026-03-02 00:00 / 2026-03-03 00:00"]),
         ("DTSTART:20260302T100000Z\nDTEND:20260302T090000Z", [NINE]),
         ("DTSTART:20260302T090000Z\nDTEND;VALUE=DATE:20260302", ["2026-03-02 09:00 / 2026-03-03 00:00"]),
+        ("DTSTART:20260302T230000Z\nDTEND:20260302T240000Z", ["2026-03-02 23:00 / 2026-03-03 00:00"]),
+        ("DTSTART:20260302T240000Z\nDURATION:PT1H", ["2026-03-03 00:00 / 2026-03-03 01:00"]),
         ("DTSTART:20260302T085960Z\nDTEND:20260302T100000Z", ["2026-03-02 08:59 / 2026-03-02 10:00"]),
         ("DTSTART;TZID=Europe/Berlin:20260302T100000\nDTEND;TZID=Europe/Berlin:20260302T110000", [NINE]),
         ('DTSTART;TZID="Europe/Berlin":20260302T100000\nDURATION:PT1H', [NINE]),
@@ -433,7 +435,10 @@ def test_line_breaks_that_an_export_has_not_escaped():
         f"{TIME}\nDTSTART:20260303T090000Z",
         f"{TIME}\nRRULE:FREQ=FORTNIGHTLY",
         f"{TIME}\nRRULE:FREQ=DAILY;BYEASTER=1",
-        f"{TIME}\nRRULE:FREQ=DAILY;COUNT=1;UNTIL=20260401T000000Z",
+        f"{TIME}\nRRULE:FREQ=DAILY;COUNT=-1",
+        f"{TIME}\nRRULE:FREQ=DAILY;COUNT=0;COUNT=2",
+        f"{TIME}\nRRULE:FREQ=DAILY;COUNT=2;UNTIL=tomorrow",
+        "DTSTART:20260302T240001Z\nDURATION:PT1H",
         f"{TIME}\nRRULE:FREQ=DAILY;INTERVAL=0",
         f"{TIME}\nRRULE:FREQ=DAILY;FREQ=WEEKLY",
         f"{TIME}\nRRULE:FREQ=YEARLY;RSCALE=CHINESE",
@@ -450,6 +455,23 @@ def test_line_breaks_that_an_export_has_not_escaped():
 def test_an_event_that_may_block_any_time_fails_the_calendar(lines):
     with pytest.raises(InvalidCalendar):
         of(lines)
+
+
+@pytest.mark.parametrize(
+    ("rule", "days"),
+    [
+        ("COUNT=1;UNTIL=20260305T090000Z", ["02", "03", "04", "05"]),
+        ("COUNT=5;UNTIL=20260303T090000Z", ["02", "03", "04", "05", "06"]),
+        ("COUNT=2;UNTIL=20260101T000000Z", ["02", "03"]),
+        ("COUNT=0;UNTIL=20260303T090000Z", ["02", "03"]),
+        # No limit.
+        ("COUNT=0", ["02", "03", "04", "05", "06", "07", "08", "09"]),
+    ],
+)
+def test_a_rule_with_a_limit_that_may_mean_more_or_less_means_more(rule, days):
+    found = of(f"{TIME}\nRRULE:FREQ=DAILY;{rule}", end=at("2026-03-10"))
+
+    assert [each[8:10] for each in found] == days
 
 
 def test_such_an_event_does_no_harm_before_it_begins_nor_if_it_is_free():
