@@ -280,7 +280,7 @@ def _whole_days(start: Moment, end: Moment) -> tuple[str, str]:
     """
     if not _is_odd(start, end):
         return start.date_time, end.date_time
-    first = date.fromisoformat(start.date_time.partition("T")[0])
+    first = date.fromisoformat(start.date_time[:10])
     return str(first), str(first + timedelta(days=max(1, -(-_length(start, end) // DAY))))
 
 
@@ -289,7 +289,7 @@ def _widest(edge: tzinfo) -> tzinfo:
 
 
 def _is_midnight(moment: Moment) -> bool:
-    return not moment.date_time.partition("T")[2].strip("0:.")
+    return not moment.date_time[11:].strip("0:.")
 
 
 def _zone(moment: Moment) -> tzinfo | None:

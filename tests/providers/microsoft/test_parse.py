@@ -110,6 +110,18 @@ def test_a_time_in_an_unknown_zone_is_busy_in_every_zone(zone):
         ({"responseStatus": "declined"}, NINE, TEN),
         ({"showAs": 7}, NINE, TEN),
         ({"start": {"dateTime": "0000-01-01T00:00:00", "timeZone": "UTC"}}, YEAR_1, TEN),
+        # RFC 3339 allows a lower-case "t"; https://www.rfc-editor.org/rfc/rfc3339#section-5.6.
+        ({"isAllDay": None, "start": at("2026-12-03t09:00:00"), "end": at("2026-12-03t10:00:00")}, NINE, TEN),
+        (
+            {"start": {"dateTime": "2026-12-03T10:00:00+0100"}, "end": {"dateTime": "2026-12-03T10:00:00z"}},
+            NINE,
+            TEN,
+        ),
+        (
+            {"isAllDay": True, "start": at("2026-12-03t00:00:00"), "end": at("2026-12-03t23:59:59")},
+            MIDNIGHT - 9 * HOUR,
+            MIDNIGHT + DAY - 1000,
+        ),
     ],
 )
 def test_an_odd_event_blocks_the_time_that_it_states(odd, start, end):
