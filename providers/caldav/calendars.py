@@ -53,6 +53,15 @@ def holds_events(found: Resource) -> bool:
     return kinds is None or any((each.get("name") or "").upper() == "VEVENT" for each in kinds)
 
 
+def may_hold_events(found: Resource) -> bool:
+    """Whether a resource is a calendar for events, or the server fails to say what it is.
+
+    Such a one is listed, so that it is read, or named as failed: left out, its time would be free.
+    """
+    fails = max(found.status, found.refused.get(KIND[0], 0)) >= 500
+    return fails or holds_events(found)
+
+
 def is_same(one: str, other: str) -> bool:
     """Whether two addresses are one collection's: servers quote differently, and leave out the last slash."""
     return _spelled(one) == _spelled(other)
@@ -120,8 +129,8 @@ def parsed(found: Resource, credentials: Credentials) -> Calendar:
 
 
 def in_order(found: Iterable[Resource]) -> list[Resource]:
-    """The calendars for events, each once, by their paths: servers promise no order."""
-    calendars = {_spelled(each.url): each for each in found if holds_events(each)}
+    """What may be calendars for events, each once, by their paths: servers promise no order."""
+    calendars = {_spelled(each.url): each for each in found if may_hold_events(each)}
     return [calendars[key] for key in sorted(calendars)]
 
 
@@ -140,7 +149,7 @@ def main_of(found: list[Resource], wanted: Iterable[str], principal: str) -> Res
             if is_same(each.url, url):
                 return each
     for roles in (("owner", "writer"), ("reader",)):
-        for each in found:
+        for each in filter(holds_events, found):
             if access_role(each, principal) in roles:
                 return each
     return None

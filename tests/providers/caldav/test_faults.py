@@ -122,6 +122,52 @@ def test_no_events_are_free_only_in_a_calendar(script, account):
     assert outcome(account).reason is Reason.NOT_FOUND
 
 
+SHARED = "/home/shared/"
+NO_KIND = "<d:resourcetype/><d:displayname/>"
+
+
+def of_status(status):
+    return f"<d:response><d:href>{SHARED}</d:href><d:status>HTTP/1.1 {status}</d:status></d:response>"
+
+
+@pytest.mark.parametrize(
+    ("part", "is_listed"),
+    [
+        (of_status("503 Service Unavailable"), True),
+        (response(SHARED, NO_KIND, "500 Internal Server Error"), True),
+        # Not the person's: there is no such calendar, or no access to it.
+        (of_status("404 Not Found"), False),
+        (of_status("403 Forbidden"), False),
+        (response(SHARED, NO_KIND, "403 Forbidden"), False),
+        (response(SHARED, NO_KIND, "404 Not Found"), False),
+    ],
+)
+def test_a_collection_that_the_server_fails_to_describe_is_listed_and_fails_alone(
+    script, account, part, is_listed
+):
+    script.say("PROPFIND", "/home/", multistatus(part, response(CALENDAR, KIND)))
+    script.say("REPORT", SHARED, (503, b"", {}))
+
+    listed = ADAPTER.calendars(account, deadline=soon())
+    found = ADAPTER.busy(account, [each.id for each in listed], *DAY_30, deadline=soon())
+
+    assert [(each.subject, each.primary) for each in listed] == [
+        *([("shared", False)] if is_listed else []),
+        ("work", True),
+    ]
+    assert {name for name, each in found.items() if isinstance(each, Failed)} == (
+        {calendar_id(SHARED)} if is_listed else set()
+    )
+
+
+def test_a_collection_that_the_server_fails_to_describe_is_not_chosen_as_the_main_calendar(script):
+    script.say("PROPFIND", "/home/", multistatus(of_status("503 Unavailable"), response(CALENDAR, KIND)))
+
+    account = account_of(opened(script.url, "ada", "secret"))
+
+    assert [each.primary for each in ADAPTER.calendars(account, deadline=soon())] == [False, True]
+
+
 def test_a_throttle_says_when_to_come_back(script, account):
     script.say("REPORT", CALENDAR, (429, b"", {"Retry-After": "30"}))
     with pytest.raises(RateLimited) as raised:
