@@ -205,14 +205,11 @@ def _of_master(
     longest = max([length.exact, *(each.length.exact for each in exceptions.later)])
     low = start - longest - max([0, *shifts]) - _MARGIN
     high = end - min([0, *shifts]) + _MARGIN
-    gone, replaced = (Named(each, span.start, zone) for each in (removed(master), exceptions.replaced))
+    gone = Named([*removed(master), *exceptions.replaced], span.start, zone)
     walls, moments = _starts(master, own, zone, low, high, budget)
-    if gone or replaced:
-        kept = [
-            (wall, at)
-            for wall, at in zip(walls, moments, strict=True)
-            if not gone.has(wall, at, span.start) and not replaced.has(wall, at, span.start)
-        ]
+    if gone:
+        pairs = zip(walls, moments, strict=True)
+        kept = [(wall, at) for wall, at in pairs if not gone.has(wall, at, span.start)]
         walls, moments = [wall for wall, _ in kept], [at for _, at in kept]
     is_wanted = wanted(master)
     for at, ends in zip(moments, length.ends(walls, moments), strict=True):
@@ -227,8 +224,7 @@ def _of_master(
         for extra in master.added:
             if not _is_plain(extra, span):
                 begin, last = _of_added(extra, span, length, zone)
-                which = (extra.start.wall, begin, extra.start)
-                if not gone.has(*which) and not replaced.has(*which):
+                if not gone.has(extra.start.wall, begin, extra.start):
                     yield Occurrence(master, begin, last, begin)
 
 
