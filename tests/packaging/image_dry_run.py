@@ -39,6 +39,9 @@ def main() -> None:
         _build(build)
         _say("The final stage")
         shutil.copytree(build / "opt/almanac", final / "opt/almanac", symlinks=True)
+        files = [each for each in (final / "opt/almanac").rglob("*") if each.is_file()]
+        size = sum(each.stat().st_size for each in files) / 1e6
+        _say(f"/opt/almanac, which is what the image adds to its base: {size:.0f} MB in {len(files)} files")
         for step in of(FINAL, "RUN"):
             _chroot(final, step)
         _run(final)

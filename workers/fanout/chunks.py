@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from providers.base import Failed
 from providers.errors import Reason
@@ -77,7 +77,7 @@ def load(runtime: Runtime, jobs: Sequence[TakenJob]) -> None:
     for each in jobs:
         each.row = rows.get(each.job.connection or "")
         if each.row is not None:
-            each.acquire_request = call_policy.acquire_request(each.job, each.row, each.name)
+            each.permit.request = call_policy.acquire_request(each.job, each.row, each.name)
 
 
 def admit(runtime: Runtime, request: Request, works: Sequence[Work]) -> Admitted:
@@ -149,12 +149,7 @@ def _acquire(runtime: Runtime, request: Request, works: Sequence[Work], admitted
     """Acquire the permits of these jobs, in one round trip."""
     # The jobs of a bundle may share a request.
     requests = list(
-        dict.fromkeys(
-            each.acquire_request
-            for work in works
-            for each in work
-            if each.acquire_request is not None and not each.permitted
-        )
+        dict.fromkeys(each.permit.wanted for work in works for each in work if each.permit.wanted is not None)
     )
     left = request.seconds_left
     permits: dict[AcquireRequest, Permit] = {}
@@ -185,15 +180,12 @@ def _settle(
     admitted: Admitted,
 ) -> None:
     """Note the permit of a job: it may begin, waits until a moment in ``later``, or has failed."""
-    wanted, row = taken.acquire_request, taken.row
-    if wanted is None or row is None or taken.permitted:
+    wanted, row = taken.permit.wanted, taken.row
+    if wanted is None or row is None:
         return
     permit = permits[wanted]
-    if permit.paid:
-        taken.acquire_request = replace(wanted, calls=0)
-    if not permit.wait:
-        taken.permitted = True
-        taken.probes = permit.why is WaitReason.PROBE
+    taken.permit.answered(wanted, permit, now)
+    if taken.permit.granted:
         return
     if permit.why is WaitReason.OPEN:
         admitted.failed.append((taken, call_policy.circuit_open_failure(row, permit)))
@@ -201,8 +193,7 @@ def _settle(
     # A wait for the mailbox does not replace the failure of an earlier wait.
     if taken.if_late is BROKEN or permit.why is not WaitReason.MAILBOX:
         taken.if_late = call_policy.rate_limited_failure(row, permit)
-    taken.permit_at = now + permit.wait
-    if taken.permit_at < request.deadline:
-        later.setdefault(taken.permit_at, []).append(taken)
+    if taken.permit.at < request.deadline:
+        later.setdefault(taken.permit.at, []).append(taken)
     else:
         admitted.failed.append((taken, taken.if_late))

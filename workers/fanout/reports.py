@@ -161,7 +161,7 @@ def finished(request: Request, jobs: Sequence[FinishedJob]) -> tuple[Report, lis
             report.last_reads.append((taken.job.connection, found))
         if isinstance(taken.job, _READS) and reply.failed is None and taken.job.connection is not None:
             report.deleted.append(rejection_key(taken.job.connection))
-        report.released += permits(taken)
+        report.released += taken.permit.given_back()
         elsewhere = reply.failed is not None and reply.failed.elsewhere
         if reply.whole() or (request.seconds_left and not elsewhere):
             _end(report, request, taken, done.body, reply)
@@ -177,12 +177,12 @@ def failed(stores: Stores, request: Request, taken: TakenJob, failure: Failed) -
     if not failures.is_internal(failure):
         count_failures(stores.counters, taken.job, taken.row, [failure])
     report = new(request)
-    report.released += permits(taken)
+    report.released += taken.permit.given_back()
     reply = Reply(failed=failure)
     body = pack_body(reply)
     if failure.reason is Reason.RATE_LIMITED or not failure.called:
         # Jobs that wait for this read would be refused too, one after the other, unless they have more time.
-        permit_in = max(0, math.ceil((taken.permit_at - time.monotonic()) * 1000))
+        permit_in = max(0, math.ceil((taken.permit.at - time.monotonic()) * 1000))
         _end(report, request, taken, body, reply, counts=False, permit_in=permit_in)
     else:
         # Another job reads: it may have more time, or the outage may be over.
@@ -215,18 +215,9 @@ def dropped(request: Request, jobs: Iterable[TakenJob]) -> Report:
     """The end of jobs that get no reply."""
     report = new(request)
     for taken in jobs:
-        report.released += permits(taken)
+        report.released += taken.permit.given_back()
         _end(report, request, taken)
     return report
-
-
-def permits(taken: TakenJob) -> list[tuple[AcquireRequest, bool]]:
-    """The permit of a job, to be released, and whether it was a probe."""
-    if taken.acquire_request is None or not taken.permitted:
-        return []
-    released = (taken.acquire_request, taken.probes)
-    taken.permitted = taken.probes = False
-    return [released]
 
 
 def _cache(report: Report, done: FinishedJob) -> list[tuple[str, CalendarKey]]:

@@ -236,7 +236,7 @@ class Steps:
         report, read = reports.finished(self._request, [each for each in finished if each.alone is None])
         alone = [each for each in finished if each.alone is not None]
         for done in alone:
-            report.released += reports.permits(done.taken)
+            report.released += done.taken.permit.given_back()
             separate(done.taken, done.alone)
         with self._lock:
             self._read += read

@@ -11,12 +11,12 @@ and they wait together. At Microsoft each mailbox has limits of its own, so each
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from providers import registry
 from providers.base import Failed
-from store.coordination.provider_limits import Access, AcquireRequest, Circuit
+from store.coordination.provider_limits import Access, AcquireRequest, Circuit, Permit, WaitReason
 from store.coordination.single_flight import ReadTerms, SharedRead
 from store.sql.queries.connection_rows import SealedConnection
 from workers.execution import call_policy
@@ -41,6 +41,42 @@ class Request(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
+class JobPermit:
+    """The permit of a job, which it needs if it has a ``request``; jobs of a bundle may share one.
+
+    ``probes``: it was granted as a circuit breaker's probe. ``at`` is when it would be granted, 0 after a
+    refusal.
+    """
+
+    request: AcquireRequest | None = None
+    granted: bool = False
+    probes: bool = False
+    at: float = 0.0
+
+    @property
+    def wanted(self) -> AcquireRequest | None:
+        """The request, until it is granted."""
+        return None if self.granted else self.request
+
+    def answered(self, request: AcquireRequest, permit: Permit, now: float) -> None:
+        """Note the answer to the request."""
+        if permit.paid:
+            self.request = replace(request, calls=0)
+        if not permit.wait:
+            self.granted, self.probes = True, permit.why is WaitReason.PROBE
+        elif permit.why is not WaitReason.OPEN:
+            self.at = now + permit.wait
+
+    def given_back(self) -> list[tuple[AcquireRequest, bool]]:
+        """The request to release, and whether it was a probe; none without a permit, and from then on."""
+        if self.request is None or not self.granted:
+            return []
+        released = (self.request, self.probes)
+        self.granted = self.probes = False
+        return [released]
+
+
+@dataclass(slots=True, eq=False)
 class TakenJob:
     """A job of a request. ``name`` is that of its locks and leases; ``row`` is its connection."""
 
@@ -55,14 +91,9 @@ class TakenJob:
     lock_generation: str = ""
     # That of the connection's cache, looked up before the job began; None before that.
     cache_generation: bytes | None = None
-    acquire_request: AcquireRequest | None = None
-    # The permit was granted; as a circuit breaker's probe.
-    permitted: bool = False
-    probes: bool = False
+    permit: JobPermit = field(default_factory=JobPermit)
     # The failure that is reported if the job gets no permit before the deadline.
     if_late: Failed = BROKEN
-    # The moment at which it would get its permit.
-    permit_at: float = 0.0
     # What web processes of release 0.1 wait for.
     flight: str | None = None
     # The reply was sent. A read that still runs continues only for the cache.
@@ -98,7 +129,7 @@ def divide(work: Work) -> list[Work]:
         return [[each] for each in work]
     if (shared := _shared_permit(together[0])) is not None:
         for each in together:
-            each.acquire_request = shared
+            each.permit.request = shared
     return [together, *([each] for each in work if not _belongs(each))]
 
 
@@ -112,8 +143,8 @@ def without_probes(ready: Work) -> list[Work]:
 
     It is not retried, and would take the retries of the other members. A bundle that is one probe stays.
     """
-    probes = [each for each in ready if each.probes]
-    others = [each for each in ready if not each.probes]
+    probes = [each for each in ready if each.permit.probes]
+    others = [each for each in ready if not each.permit.probes]
     if not others:
         return [ready] if ready else []
     return [others, *([each] for each in probes)]
@@ -123,7 +154,7 @@ def separate(taken: TakenJob, if_late: Failed | None = None) -> None:
     """Have a job performed separately. ``if_late`` is its failure if there is no time for that."""
     taken.if_late = if_late or taken.if_late
     if taken.row is not None:
-        taken.acquire_request = call_policy.acquire_request(taken.job, taken.row, taken.name)
+        taken.permit.request = call_policy.acquire_request(taken.job, taken.row, taken.name)
 
 
 def _belongs(taken: TakenJob) -> bool:

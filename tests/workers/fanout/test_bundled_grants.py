@@ -106,7 +106,8 @@ def test_what_is_no_bundle_is_refused(data):
 
 
 def test_a_probe_of_one_mailbox_leaves_its_bundle_and_one_of_all_does_not():
-    one, two, probe = (TakenJob(n, job(n, ref("microsoft")).job, f"f:{n}", probes=n == 2) for n in range(3))
+    one, two, probe = (TakenJob(n, job(n, ref("microsoft")).job, f"f:{n}") for n in range(3))
+    probe.permit.probes = True
     assert without_probes([one, probe, two]) == [[one, two], [probe]]
     assert without_probes([probe]) == [[probe]]
     assert without_probes([]) == []
@@ -121,9 +122,9 @@ def test_a_member_that_waits_for_another_read_gives_up_the_permit_of_its_bundle(
     terms = flights.terms(0, 0, None)
     flights.take([Wanted(work[1].read, "other:0")], terms)
     (together,) = divide(work)
-    assert together[1].acquire_request.account == "g"
+    assert together[1].permit.request.account == "g"
 
     admitted = chunks.admit(runtime, Request("f", time.monotonic() + 5, terms), [together])
 
     assert [each for _, each in admitted.following] == [work[1]]
-    assert work[1].acquire_request.account == work[1].row.id
+    assert work[1].permit.request.account == work[1].row.id
