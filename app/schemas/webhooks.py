@@ -161,6 +161,18 @@ class RotatedWebhookSchema(NewWebhookSchema):
     )
 
 
+class SentEvent(fields.Nested):
+    """An event as a delivery carries it: its times are texts already."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(EventSchema, **options)
+
+    def _serialize(  # type: ignore[override]
+        self, nested_obj: Any, attr: str | None, obj: Any, **kwargs: Any
+    ) -> Any:
+        return nested_obj
+
+
 class WebhookDataSchema(Schema):
     """The subject of an event, by the ids of this API."""
 
@@ -192,8 +204,7 @@ class WebhookDataSchema(Schema):
             "5k1q8e7t2b0c4d6f9a3h",
         )
     )
-    event = fields.Nested(
-        EventSchema,
+    event = SentEvent(
         metadata={
             "description": "Only of `event.created` and `event.updated`, to endpoints with `content`: the "
             "event; of a series, its first occurrence that has changed."

@@ -76,10 +76,16 @@ def test_an_endpoint_learns_which_event_was_created(person, installation, provid
         ada.meet(12)
         until(lambda: receiver.received)
 
-        ((sent, _),) = [(json.loads(each.body), each) for each in receiver.received]
+        (sent,) = [json.loads(each.body) for each in receiver.received]
+        log = installation.api.get(f"/webhooks/{endpoint}/deliveries")
+        assert log.status_code == 200, log.text
+        (delivery,) = log.json["data"]
+        replayed = installation.api.post(f"/webhooks/{endpoint}/deliveries/{delivery['id']}/replay")
         installation.api.delete(f"/webhooks/{endpoint}")
     assert (sent["type"], sent["data"]["userId"]) == ("event.created", ada.user)
     assert sent["data"]["event"]["start"] == f"{when(12)}.000Z"
+    # The log has the event as it was sent.
+    assert delivery["payload"] == replayed.json["data"]["payload"] == sent
 
 
 def _is_followed(installation: Installation, key: CalendarKey) -> bool:
