@@ -67,12 +67,12 @@ def create(
     return row, secret
 
 
-def find(session: Session, caller: Caller, endpoint_id: str) -> WebhookEndpoint:
-    """An endpoint that the caller reaches.
+def find(session: Session, caller: Caller, endpoint_id: str, *, to_change: bool = False) -> WebhookEndpoint:
+    """An endpoint that the caller reaches. ``to_change`` locks it, so that it is not deleted meanwhile.
 
     :raise NotFound: when there is none
     """
-    row = webhooks.find(session, endpoint_id, organization_id=caller.organization_id)
+    row = webhooks.find(session, endpoint_id, organization_id=caller.organization_id, to_change=to_change)
     if row is None:
         raise NotFound("Webhook not found", Code.WEBHOOK_NOT_FOUND)
     return row
@@ -95,7 +95,7 @@ def change(
 
     :raise NotFound: when there is none that the caller reaches
     """
-    row = find(session, caller, endpoint_id)
+    row = find(session, caller, endpoint_id, to_change=True)
     old_url, before = row.url, _visible_state(row)
     if events is not None:
         row.events = list(dict.fromkeys(events))
@@ -135,7 +135,7 @@ def rotate_secret(
 
     :raise NotFound: when there is no such endpoint that the caller reaches
     """
-    row = find(session, caller, endpoint_id)
+    row = find(session, caller, endpoint_id, to_change=True)
     secret = webhooks.rotate(session, services().stores.keyring, row, overlap=overlap)
     audit.record(session, actor=caller.visible, action="rotateWebhookSecret", subject=endpoint_id)
     return row, secret
@@ -147,7 +147,7 @@ def send_test(session: Session, caller: Caller, endpoint_id: str) -> WebhookDeli
     :raise NotFound: when there is no such endpoint that the caller reaches
     :raise Conflict: when the endpoint receives nothing at present
     """
-    row = find(session, caller, endpoint_id)
+    row = find(session, caller, endpoint_id, to_change=True)
     if row.paused_at is not None or row.disabled_at is not None:
         disabled = row.paused_at is None
         state, code = ("disabled", Code.WEBHOOK_DISABLED) if disabled else ("paused", Code.WEBHOOK_PAUSED)
@@ -172,7 +172,7 @@ def replay_failed(session: Session, caller: Caller, endpoint_id: str) -> int:
 
     :raise NotFound: when there is no such endpoint that the caller reaches
     """
-    count = deliveries.replay_failed(session, find(session, caller, endpoint_id).id)
+    count = deliveries.replay_failed(session, find(session, caller, endpoint_id, to_change=True).id)
     if count:
         audit.record(session, actor=caller.visible, action="replayFailedDeliveries", subject=endpoint_id)
     return count
@@ -183,7 +183,7 @@ def replay(session: Session, caller: Caller, endpoint_id: str, delivery_id: str)
 
     :raise NotFound: when there is no such endpoint, or its log shows no such delivery
     """
-    row = deliveries.replay(session, find(session, caller, endpoint_id).id, delivery_id)
+    row = deliveries.replay(session, find(session, caller, endpoint_id, to_change=True).id, delivery_id)
     if row is None:
         raise NotFound("Delivery not found", Code.DELIVERY_NOT_FOUND)
     audit.record(

@@ -8,9 +8,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVarTuple
 
-from sqlalchemy import Row, insert, or_, select
+from sqlalchemy import Row, Select, insert, or_, select
 from sqlalchemy.orm import Session
 
 from scheduling.json_render import timestamp
@@ -55,6 +55,9 @@ class WebhookEvent(StrEnum):
 
 # About single events of watched calendars.
 OF_EVENTS = (WebhookEvent.EVENT_CREATED, WebhookEvent.EVENT_UPDATED, WebhookEvent.EVENT_DELETED)
+
+
+_Ts = TypeVarTuple("_Ts")
 
 
 class EventChange(NamedTuple):
@@ -103,7 +106,7 @@ def record_all(
     session: Session, event: WebhookEvent, connection_ids: Collection[str], *, calendar_id: str | None = None
 ) -> None:
     """Record an event of each of some connections as ``record`` does, in two statements."""
-    listeners = _listeners(session, [event], connection_ids) if connection_ids else []
+    listeners = _listeners(session, [event], connection_ids, keep=True) if connection_ids else []
     if not listeners:
         return
     moment = time.time_ns() // 1_000_000
@@ -149,7 +152,7 @@ def record_changes(
     """Record changes of events of a calendar, one delivery for each endpoint and change."""
     moment = time.time_ns() // 1_000_000
     rows = []
-    for listener in _listeners(session, OF_EVENTS, [connection_id]):
+    for listener in _listeners(session, OF_EVENTS, [connection_id], keep=True):
         subject = _subject(listener, calendar_id)
         for change in (each for each in changes if each.kind in listener.events):
             data: dict[str, Any] = {**subject, "eventId": change.event_id}
@@ -189,7 +192,7 @@ def record_grant(session: Session, event: WebhookEvent, organization_id: int, pr
         .order_by(WebhookEndpoint.id)
     )
     moment = time.time_ns() // 1_000_000
-    for listener in session.execute(query).all():
+    for listener in session.execute(_kept(query)).all():
         if event in listener.events:
             _add(session, listener.id, event, moment, {"organization": listener.slug, "provider": provider})
     session.flush()
@@ -215,7 +218,7 @@ def record_holds(
     query = select(WebhookEndpoint.id, WebhookEndpoint.events, WebhookEndpoint.organization_id)
     enabled = query.where(WebhookEndpoint.disabled_at.is_(None)).order_by(WebhookEndpoint.id)
     moment = time.time_ns() // 1_000_000
-    for listener in [row for row in session.execute(enabled) if event in row.events]:
+    for listener in [row for row in session.execute(_kept(enabled)) if event in row.events]:
         own = [each for each in holds if listener.organization_id in (None, each.organization_id)]
         members = members_among(session, listener.organization_id, [n for each in own for n in each.user_ids])
         for hold in own:
@@ -315,12 +318,25 @@ def _add(
 _Listener = Row[int, str, str, str | None, str | None, str, list[str], bool, str, str | None]
 
 
+def _kept(query: Select[*_Ts]) -> Select[*_Ts]:
+    """A query of endpoints that locks them against deletion.
+
+    The deliveries refer to them. An endpoint that is being deleted is waited for, and not found.
+    """
+    return query.with_for_update(read=True, key_share=True, of=WebhookEndpoint)
+
+
 def _listeners(
-    session: Session, events: Collection[WebhookEvent], connection_ids: Collection[str]
+    session: Session,
+    events: Collection[WebhookEvent],
+    connection_ids: Collection[str],
+    *,
+    keep: bool = False,
 ) -> list[_Listener]:
     """The endpoints that are subscribed to one of some events of connections, each with a connection's user.
 
-    A delegated connection concerns only the organization whose grant reads it.
+    A delegated connection concerns only the organization whose grant reads it. ``keep`` locks the endpoints
+    against deletion.
     """
     theirs = select(Membership.organization_id).where(Membership.user_id == User.id).correlate(User)
     query = (
@@ -354,7 +370,8 @@ def _listeners(
         # One order for row locks, so that concurrent recordings do not deadlock.
         .order_by(WebhookEndpoint.id, OAuthConnection.id)
     )
-    return [row for row in session.execute(query) if not set(events).isdisjoint(row.events)]
+    rows = session.execute(_kept(query) if keep else query)
+    return [row for row in rows if not set(events).isdisjoint(row.events)]
 
 
 def _calendar_name(connection: _Listener, calendar_id: str) -> str:

@@ -97,9 +97,15 @@ def count(session: Session, organization_id: int) -> int:
     return session.scalars(query.where(WebhookEndpoint.organization_id == organization_id)).one()
 
 
-def find(session: Session, endpoint_id: str, *, organization_id: int | None) -> WebhookEndpoint | None:
-    """One endpoint."""
-    return session.scalars(_endpoints(organization_id).where(WebhookEndpoint.id == endpoint_id)).one_or_none()
+def find(
+    session: Session, endpoint_id: str, *, organization_id: int | None, to_change: bool = False
+) -> WebhookEndpoint | None:
+    """One endpoint. ``to_change`` locks it, so that it is not deleted meanwhile."""
+    query = _endpoints(organization_id).where(WebhookEndpoint.id == endpoint_id)
+    if to_change:
+        # Events are recorded meanwhile: they only keep the row.
+        query = query.with_for_update(key_share=True)
+    return session.scalars(query).one_or_none()
 
 
 def existing(session: Session, endpoint_ids: Collection[str]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -345,6 +346,26 @@ def change(api, endpoint, **body):
     answer = api.call("PATCH", f"/webhooks/{endpoint['id']}", json=body)
     assert answer.status_code == 200, answer.text
     return answer.json["data"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PATCH", ""),
+        ("POST", "/secret"),
+        ("POST", "/test"),
+    ],
+)
+def test_a_change_of_an_endpoint_that_is_being_deleted_is_404(racing_app, racer, method, path):
+    endpoint = register(racer, NOWHERE)
+    with ThreadPoolExecutor(1) as threads:
+        with racing_app.extensions[EXTENSION].stores.database.writing() as session:
+            webhooks.remove(session, endpoint["id"])
+            body = {"paused": True} if method == "PATCH" else {}
+            changing = threads.submit(racer.call, method, f"/webhooks/{endpoint['id']}{path}", json=body)
+            # It waits for the deletion.
+            assert not wait([changing], timeout=0.5).done
+        assert error(changing.result(), 404) == "Webhook not found"
 
 
 def test_an_endpoint_is_read_alone(api):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 
 import pytest
@@ -14,7 +14,7 @@ from store.sql.database import Database
 from store.sql.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
 from store.sql.queries import connections, organizations, webhook_events, webhooks
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.webhook_events import WebhookEvent
+from store.sql.queries.webhook_events import EventChange, HoldView, WebhookEvent
 from tests.store.webhook_world import WebhookWorld
 
 
@@ -72,6 +72,48 @@ def test_deliveries_about_a_user_are_deleted_with_the_user(world):
     with world.database.writing() as session:
         organizations.remove(session, own)
     assert len(world.waiting()) == 1
+
+
+def _record_holds(session, _):
+    number = session.scalars(select(User.id)).one()
+    view = HoldView("hold_1", ("ada",), 0, 1, 2, None, False, user_ids=(number,))
+    webhook_events.record_holds(session, WebhookEvent.HOLD_CREATED, [view])
+
+
+def _record_grant(session, _):
+    number = session.scalars(select(Organization.id)).one()
+    webhook_events.record_grant(session, WebhookEvent.GRANT_EXPIRED, number, "google")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda session, id: webhook_events.record(session, WebhookEvent.CONNECTION_EXPIRED, id),
+        lambda session, id: webhook_events.record_changes(
+            session, id, "primary", [EventChange(WebhookEvent.EVENT_DELETED, "1")]
+        ),
+        _record_holds,
+        _record_grant,
+    ],
+    ids=["connection", "event", "hold", "grant"],
+)
+def test_an_endpoint_that_is_being_deleted_takes_the_event_from_no_other_one(world, record):
+    world.organization("own")
+    connection = world.connection()
+    deleted, other = world.endpoint(), world.endpoint()
+
+    def recorded():
+        with world.database.writing() as session:
+            record(session, connection)
+
+    with ThreadPoolExecutor(1) as threads:
+        with world.database.writing() as session:
+            webhooks.remove(session, deleted)
+            recording = threads.submit(recorded)
+            # It waits for the deletion.
+            assert not wait([recording], timeout=0.5).done
+        recording.result()
+    assert [row.endpoint_id for row in world.waiting()] == [other]
 
 
 # --- one calendar, one event
