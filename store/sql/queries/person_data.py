@@ -87,8 +87,12 @@ def export(session: Session, user: User) -> dict[str, list[dict[str, Any]]]:
         Membership, Membership.organization_id == Organization.id
     )
     slugs = {row.id: row.slug for row in session.execute(joined.where(Membership.user_id == user.id))}
-    for row in found["memberships"]:
-        row["organization"] = slugs[row["organization_id"]]
+    # A membership may have ended since its row was read.
+    found["memberships"] = [
+        {**row, "organization": slugs[row["organization_id"]]}
+        for row in found["memberships"]
+        if row["organization_id"] in slugs
+    ]
     deliveries = [row for row in found["webhook_deliveries"] if _is_about(row, user.id)]
     for row in deliveries:
         row["payload"] = webhook_events.about(row["payload"], row["user_ids"], [user.id])
