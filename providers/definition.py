@@ -186,7 +186,7 @@ class OwnSetting:
             raise ValueError(f"The setting {self.name} is no text, and cannot have is_url or check")
 
 
-class Quota(NamedTuple):
+class CallQuota(NamedTuple):
     """At most ``calls`` in any window of ``seconds``."""
 
     calls: int
@@ -196,8 +196,8 @@ class Quota(NamedTuple):
 class Quotas(NamedTuple):
     """The quotas of a provider: for the calls of the whole installation, and for those of one account."""
 
-    installation: Quota | None = None
-    account: Quota | None = None
+    installation: CallQuota | None = None
+    account: CallQuota | None = None
 
 
 def client_settings(title: str) -> tuple[OwnSetting, OwnSetting]:

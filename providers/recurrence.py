@@ -19,7 +19,7 @@ from providers.errors import ProviderError
 from providers.events import Day, Moment, Recurrence, When
 from providers.ical.bounds import Budget, Limits
 from providers.ical.clocks import IN_UTC, Clock, clock, naive, wall_of
-from providers.ical.lines import Unreadable, divide, parameters
+from providers.ical.lines import UnreadableLine, divide, parameters
 from providers.ical.rules import Rule, parse_rule, starts
 from providers.ical.times import NoZones, moment
 from providers.timestamps import DAY
@@ -85,7 +85,7 @@ def rule_of(text: str) -> Rule:
     """
     try:
         return parse_rule(text)
-    except Unreadable:
+    except UnreadableLine:
         raise BadRecurrence(f"must have a valid RRULE: {_fault(text)}") from None
 
 
@@ -343,7 +343,7 @@ def _divided(line: str) -> tuple[str, str]:
 def _value(rest: str) -> str:
     try:
         return divide(rest)[1]
-    except Unreadable:
+    except UnreadableLine:
         raise BadRecurrence("must have lines with a value") from None
 
 
@@ -362,7 +362,7 @@ def _dates(name: str, rest: str, zone: str | None) -> list[When]:
 def _when(name: str, value: str, zone: str | None) -> When:
     try:
         edge = moment("", value, NoZones)
-    except Unreadable:
+    except UnreadableLine:
         raise BadRecurrence(f"must have dates or times such as 20261203T090000Z in {name}") from None
     if edge.is_date:
         return day_at(edge.wall)
@@ -390,6 +390,6 @@ def _fault(rule: str) -> str:
     for each in parts:
         try:
             parse_rule(each if each == frequency else f"{frequency};{each}")
-        except Unreadable:
+        except UnreadableLine:
             return f"{each[:40]} is not known"
     return "it cannot be read"

@@ -11,7 +11,7 @@ from store.security.crypto import Keyring
 from store.sql.models import OAuthConnection, Role, User
 from store.sql.queries import administrators, connections
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.connections import Account
+from store.sql.queries.connections import ReplacedConnection
 from store.sql.queries.issuers import Issuer
 
 # An account that no provider has; its tokens do not expire.
@@ -89,7 +89,9 @@ def connected(
     """
     user = add_user(session, custom_id)
     for account in accounts:
-        row = add_connection(session, keyring, user, account, obtained=obtained, account=Account.ADD)
+        row = add_connection(
+            session, keyring, user, account, obtained=obtained, account=ReplacedConnection.ADD
+        )
         if identified:
             identify(session, row.id, account)
     return user

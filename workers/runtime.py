@@ -16,7 +16,7 @@ from providers import registry
 from providers.base import Token
 from providers.definition import Provider
 from providers.http import transport
-from providers.openid.client import IdentityProvider, Registration
+from providers.openid.client import ClientRegistration, IdentityProvider
 from store.config.garbage_collection import OF_JOBS, collect_seldom
 from store.config.settings import Settings
 from store.coordination import shares
@@ -127,7 +127,9 @@ class Runtime:
             return None
         secret = Token(settings.oidc_client_secret)
         return IdentityProvider(
-            Registration(settings.oidc_issuer, settings.oidc_client_id, secret, settings.oidc_role_claim)
+            ClientRegistration(
+                settings.oidc_issuer, settings.oidc_client_id, secret, settings.oidc_role_claim
+            )
         )
 
     def provider(self, name: str) -> Provider:

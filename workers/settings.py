@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from providers import registry
-from providers.definition import Definition, OwnSetting, Quota
+from providers.definition import CallQuota, Definition, OwnSetting
 from store.cache.cache_tags import has_global_ids
 from store.config import declaration, service_urls, settings
 from store.config.setting import PREFIX, Setting, SettingsError, declared
 from store.config.settings import Settings
-from store.coordination.provider_limits import Limit
+from store.coordination.provider_limits import CallLimit
 
 NAMES = registry.names()
 
 
 class _Gathered(declaration.ProviderSettings):
-    def limits(self) -> tuple[Mapping[str, Limit], Mapping[str, Limit]]:
+    def limits(self) -> tuple[Mapping[str, CallLimit], Mapping[str, CallLimit]]:
         """The limits that the definitions state."""
         quotas = {name: registry.definition(name).quotas(self.of(name)) for name in NAMES}
         projects = {name: _limit(each.installation) for name, each in quotas.items() if each.installation}
@@ -27,8 +27,8 @@ class _Gathered(declaration.ProviderSettings):
         return projects, accounts
 
 
-def _limit(quota: Quota) -> Limit:
-    return Limit(quota.calls, quota.seconds)
+def _limit(quota: CallQuota) -> CallLimit:
+    return CallLimit(quota.calls, quota.seconds)
 
 
 def _setting(definition: Definition, own: OwnSetting) -> Setting:

@@ -17,7 +17,7 @@ from store.cache.busy_cache import CalendarKey
 from store.coordination.single_flight import ReadTerms
 from workers.execution import reads, writes
 from workers.fanout import steps
-from workers.fanout.work import Request
+from workers.fanout.work import FanoutRequest
 from workers.queues import TERMS
 from workers.runtime import Runtime
 from workers.upkeep import (
@@ -144,8 +144,8 @@ def keep_channels(self: Any) -> None:
     channel_maintenance.keep(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)
 
 
-def _request(task: Any, fanout: str, deadline: float) -> Request:
+def _request(task: Any, fanout: str, deadline: float) -> FanoutRequest:
     terms = task.request.get(TERMS)
     # Hosts share the wall clock only; within a process, deadlines are on the monotonic clock.
     ends = time.monotonic() + deadline - time.time()
-    return Request(fanout, ends, None if terms is None else ReadTerms(*terms))
+    return FanoutRequest(fanout, ends, None if terms is None else ReadTerms(*terms))

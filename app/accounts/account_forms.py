@@ -19,7 +19,7 @@ from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connections, user_invitations
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.connections import Account
+from store.sql.queries.connections import ReplacedConnection
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.jobs import OpenAccount
 
@@ -33,14 +33,14 @@ def connect(
     values: Mapping[str, str],
     label: str | None = None,
     *,
-    account: str = Account.ADD,
+    account: str = ReplacedConnection.ADD,
     invitation_id: str | None = None,
 ) -> tuple[OAuthConnection, bool]:
     """Store the connection of the account behind a form; also whether the same account was replaced.
 
-    ``account`` is the id of the connection whose account is connected again, see ``Account``. An invitation
-    by which the form was sent is used up. Do not call this within a transaction, because it waits for a
-    worker.
+    ``account`` is the id of the connection whose account is connected again, see ``ReplacedConnection``. An
+    invitation by which the form was sent is used up. Do not call this within a transaction, because it waits
+    for a worker.
 
     :raise ApiError: for a user that the caller may not change, an invitation that cannot be used any more,
         a connection that is gone, wrong credentials, a field that leads to no calendar, or a server that does
@@ -56,7 +56,7 @@ def connect(
             if row.account_id is not None and row.main_calendar_id is not None
         }
         reconnects = {row.public_id: row.account_id for row in rows}
-    if account != Account.ADD and account not in reconnects:
+    if account != ReplacedConnection.ADD and account not in reconnects:
         raise NotFound("OAuth connection not found", Code.CONNECTION_NOT_FOUND)
     opened = _open(EnteredForm(provider, dict(values), known, reconnects.get(account)))
     with database.writing() as session:

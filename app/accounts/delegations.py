@@ -19,7 +19,7 @@ from store.sql.queries.connections import RemovedConnection
 from store.sql.queries.organization_grants import Delegations, GrantSummary
 
 
-class Member(NamedTuple):
+class ImportedMember(NamedTuple):
     """A member to import: the user's identifier, and the address of the mailbox."""
 
     user_id: str
@@ -35,7 +35,7 @@ class ImportResult(NamedTuple):
     replaced: list[RemovedConnection]
 
 
-class Preview(NamedTuple):
+class ImportPreview(NamedTuple):
     """The users of an import, by the change that it would make.
 
     ``personal`` are those of ``changed`` with a connection by their own consent, which would be replaced.
@@ -83,7 +83,7 @@ def import_members(
     caller: Caller,
     slug: str,
     provider: str,
-    members: Sequence[Member],
+    members: Sequence[ImportedMember],
     *,
     adds: bool = False,
 ) -> ImportResult:
@@ -118,8 +118,8 @@ def import_members(
 
 
 def preview_import(
-    session: Session, caller: Caller, slug: str, provider: str, members: Sequence[Member]
-) -> Preview:
+    session: Session, caller: Caller, slug: str, provider: str, members: Sequence[ImportedMember]
+) -> ImportPreview:
     """The changes that ``import_members`` would make for valid members; nothing is written.
 
     :raise NotFound: for an organization that the caller does not reach, or one without a grant
@@ -129,7 +129,7 @@ def preview_import(
     numbers = users.ids(session, [each.user_id for each in members], organization_id=None)
     before = organization_grants.existing_connections(session, provider, numbers.values())
     memberships = organizations.of_users(session, numbers.values())
-    preview = Preview([], [], [], [])
+    preview = ImportPreview([], [], [], [])
     for user_id, email in members:
         user = numbers.get(user_id)
         old = None
@@ -153,7 +153,7 @@ def required_domain(grant: GrantSummary) -> str | None:
     return grants.domain_of(grant.subject)
 
 
-def _require_distinct(members: Sequence[Member]) -> None:
+def _require_distinct(members: Sequence[ImportedMember]) -> None:
     """Reject an import that names a user or an address twice; addresses are compared without case."""
     user_ids: dict[str, int] = {}
     emails: dict[str, int] = {}
@@ -179,7 +179,11 @@ def _require_domain(grant: GrantSummary, email: str, param: str) -> None:
 
 
 def _require_own(
-    session: Session, organization: int, members: Sequence[Member], numbers: dict[str, int], new: set[int]
+    session: Session,
+    organization: int,
+    members: Sequence[ImportedMember],
+    numbers: dict[str, int],
+    new: set[int],
 ) -> None:
     """Reject users outside the organization, to whose key they do not exist, and users shared with others."""
     memberships = organizations.of_users(session, numbers.values())

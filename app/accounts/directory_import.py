@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.accounts import delegations, directory, organizations
 from app.accounts import organization_grants as grants
-from app.accounts.delegations import Member
+from app.accounts.delegations import ImportedMember
 from app.accounts.disconnect import clean_up
 from app.schemas.fields import USER_ID
 from app.schemas.organization_grants import MAX_IMPORTED
@@ -23,7 +23,7 @@ from store.sql.queries.api_keys import Caller
 LONGEST = 300.0
 
 
-class Refused(NamedTuple):
+class RefusedEntry(NamedTuple):
     """An entry that cannot be a member, and why."""
 
     entry: Entry
@@ -46,9 +46,9 @@ class Plan(NamedTuple):
 
     new: list[NewMember]
     known: list[Entry]
-    refused: list[Refused]
+    refused: list[RefusedEntry]
     personal: set[str]
-    gone: list[Member] | None
+    gone: list[ImportedMember] | None
     more: bool
 
 
@@ -78,7 +78,7 @@ def plan(caller: Caller, slug: str, provider: str, kind: Kind | None, part: str)
     gone = None
     if kind is None and not part and not found.more:
         listed = {each.entry.email.lower() for each in found.entries}
-        missing = (Member(user, email) for email, user in members.items() if email not in listed)
+        missing = (ImportedMember(user, email) for email, user in members.items() if email not in listed)
         gone = sorted(missing)
     return Plan(new, known, refused, set(personal), gone, found.more)
 
@@ -99,8 +99,8 @@ def carry_out(caller: Caller, slug: str, provider: str, new: Sequence[NewMember]
         yield len(batch)
 
 
-def _member(new: NewMember) -> Member:
-    return Member(new.user_id, new.entry.email)
+def _member(new: NewMember) -> ImportedMember:
+    return ImportedMember(new.user_id, new.entry.email)
 
 
 def _with_users(
@@ -125,7 +125,7 @@ def _with_users(
 
 def _without_users_of_others(
     session: Session, wanted: Sequence[NewMember], number: int
-) -> tuple[list[NewMember], list[Refused]]:
+) -> tuple[list[NewMember], list[RefusedEntry]]:
     """The new members without those whose users are members of other organizations, and these.
 
     A directory gives each person one id. Two organizations that import one domain would share the user, and
@@ -137,22 +137,22 @@ def _without_users_of_others(
     because = "the user of this id is a member of another organization; import it under an id of your own"
     return (
         [each for each in wanted if each.user_id not in others],
-        [Refused(each.entry, because) for each in wanted if each.user_id in others],
+        [RefusedEntry(each.entry, because) for each in wanted if each.user_id in others],
     )
 
 
-def _sorted_out(entries: Sequence[Entry], domain: str | None) -> tuple[list[Entry], list[Refused]]:
+def _sorted_out(entries: Sequence[Entry], domain: str | None) -> tuple[list[Entry], list[RefusedEntry]]:
     new: list[Entry] = []
-    refused: list[Refused] = []
+    refused: list[RefusedEntry] = []
     ids: set[str] = set()
     addresses: set[str] = set()
     for entry in entries:
         if domain is not None and grants.domain_of(entry.email) != domain:
-            refused.append(Refused(entry, f"the address is outside {domain}, the domain of the grant"))
+            refused.append(RefusedEntry(entry, f"the address is outside {domain}, the domain of the grant"))
         elif not USER_ID.fullmatch(entry.id):
-            refused.append(Refused(entry, "the id of the directory is no user id"))
+            refused.append(RefusedEntry(entry, "the id of the directory is no user id"))
         elif entry.id in ids or entry.email.lower() in addresses:
-            refused.append(Refused(entry, "the directory has another entry with this id or address"))
+            refused.append(RefusedEntry(entry, "the directory has another entry with this id or address"))
         else:
             new.append(entry)
             ids.add(entry.id)

@@ -69,7 +69,7 @@ class CannotChange(Exception):
     """The environment sets the registration, or none is saved. The message is for administrators."""
 
 
-class FieldRefused(Exception):
+class RegistrationFieldRefused(Exception):
     """A field of a registration is invalid; ``field`` is its name in ``check_and_save``.
 
     The field's name and ``complaint`` together form the error sentence.
@@ -218,9 +218,9 @@ def _client(provider: str, client_id: str, client_secret: str, tenant: str | Non
     """The registration that was entered, without surrounding white space."""
     tenant = (tenant or "").strip() or None
     if tenant is not None and not registry.consent(provider).has_tenant:
-        raise FieldRefused("tenant", f"must be empty: {registry.title(provider)} has none")
+        raise RegistrationFieldRefused("tenant", f"must be empty: {registry.title(provider)} has none")
     if tenant is not None and not (len(tenant) <= MAX_TENANT and _TENANT.fullmatch(tenant)):
-        raise FieldRefused("tenant", "must be the Directory (tenant) ID, a domain, or common")
+        raise RegistrationFieldRefused("tenant", "must be the Directory (tenant) ID, a domain, or common")
     return StoredClient(
         _visible("client_id", client_id, MAX_ID),
         _visible("client_secret", client_secret, MAX_SECRET),
@@ -231,9 +231,9 @@ def _client(provider: str, client_id: str, client_secret: str, tenant: str | Non
 def _visible(field: str, text: str, longest: int) -> str:
     text = text.strip()
     if not 1 <= len(text) <= longest:
-        raise FieldRefused(field, f"must have 1 to {longest} characters")
+        raise RegistrationFieldRefused(field, f"must have 1 to {longest} characters")
     if not _VISIBLE.fullmatch(text):
-        raise FieldRefused(field, "must be printable ASCII without spaces")
+        raise RegistrationFieldRefused(field, "must be printable ASCII without spaces")
     return text
 
 

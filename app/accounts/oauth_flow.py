@@ -29,7 +29,7 @@ from store.security.one_time_secrets import STATE_SECONDS, PendingConsent, Pendi
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections, user_invitations, users
 from store.sql.queries.api_keys import Caller
-from store.sql.queries.connections import Account
+from store.sql.queries.connections import ReplacedConnection
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import join_names, missing_permissions
 from workers.jobs import ExchangeCode
@@ -153,17 +153,17 @@ def _begin(
         )
     )
     login_hint = options["expectedEmail"] or (connected.email if connected else None)
-    chooses = options["account"] == Account.ADD
+    chooses = options["account"] == ReplacedConnection.ADD
     link = oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint, chooses))
     return ConsentLink(link, None if browser is None else ConsentCookie.of(state, browser))
 
 
 def provider_of(caller: Caller, custom_id: str, account: str) -> str | None:
-    """The provider of the connection that ``account`` names; None if it names none, see ``Account``.
+    """The provider of the connection that ``account`` (``ReplacedConnection``) names; None if it names none.
 
     :raise NotFound: for a user that the caller does not reach, or an id of none of the user's connections
     """
-    if account in list(Account):
+    if account in list(ReplacedConnection):
         return None
     with services().stores.database.reading() as session:
         user = users.find(session, custom_id, organization_id=caller.organization_id)
@@ -182,10 +182,10 @@ def _connected(
 
     :raise NotFound: when ``account`` is the id of none of the user's connections with the provider
     """
-    if account == Account.ADD:
+    if account == ReplacedConnection.ADD:
         return None
     only = caller.organization_id
-    if account == Account.DEFAULT:
+    if account == ReplacedConnection.DEFAULT:
         return connections.find(session, user_id, provider, organization_id=only)
     row = connections.find_one(session, user_id, account, organization_id=only)
     if row is None or row.provider != provider:
@@ -278,7 +278,7 @@ def again(consent: PendingConsent) -> str | None:
     state = services().stores.oauth_states.put(replace(consent, verifier=verifier), consent.seconds_left)
     scopes = list(consent.scopes)
     login_hint = consent.expected_email
-    chooses = consent.account == Account.ADD
+    chooses = consent.account == ReplacedConnection.ADD
     return oauth.link(
         ConsentRequest(consent.redirect_uri, scopes, state, verifier, consent.offline, login_hint, chooses)
     )

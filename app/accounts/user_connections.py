@@ -20,7 +20,7 @@ from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connections, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.connections import Account
+from store.sql.queries.connections import ReplacedConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def store(caller: Caller, custom_id: str, body: Mapping[str, Any]) -> tuple[OAut
             email=body["email"],
             scope=registry.scopes(provider).expand_levels(body["scope"]),
             tokens=posted_tokens(body),
-            account=Account.ADD,
+            account=ReplacedConnection.ADD,
             label=body["label"],
         )
         action = "replaceConnection" if replaced else "storeConnection"

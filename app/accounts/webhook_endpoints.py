@@ -50,7 +50,7 @@ def create(
             session, services().stores.keyring, url=url, events=distinct, organization_id=organization_id
         )
         row.content = content
-    except webhooks.TooMany as error:
+    except webhooks.TooManyEndpoints as error:
         sentence = f"There are {webhooks.MAX_ENDPOINTS} webhooks already"
         raise Conflict(sentence, Code.TOO_MANY_WEBHOOKS) from error
     audit.record(

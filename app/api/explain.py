@@ -11,7 +11,7 @@ from flask.views import MethodView
 from app.availability import explanation, parameters, slot_search
 from app.availability.explanation import Blocking, HeldBlocking, UserVerdict
 from app.availability.failures import Failures, missing_entry
-from app.availability.parameters import ANY_HOURS, Hours
+from app.availability.parameters import ANY_HOURS, RequestedHours
 from app.http.authentication import authentication
 from app.http.parsing import freshness
 from app.http.responses import json_response
@@ -64,7 +64,7 @@ class UserExplanation(MethodView):
 
         As by GET, with the `schedules` and the `overrides` of the request for slots.
         """
-        return _one_user(params, header["zone"], Hours.of(body), userId)
+        return _one_user(params, header["zone"], RequestedHours.of(body), userId)
 
 
 @blp.route("/users/scheduling/explain")
@@ -135,7 +135,7 @@ class OrganizationExplanation(MethodView):
         return json_response({"data": data, "failedUsers": failed}, headers=parameters.age_header(result))
 
 
-def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
+def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: RequestedHours, user: str) -> Response:
     at, partial = params["at"].milliseconds(zone), params["onFailure"] == "partial"
     search, result = slot_search.of_user(authentication(), params, zone, hours, user, freshness())
     explained = explanation.explain_user(result, search.query, at, partial=partial, person=search.person)

@@ -52,7 +52,7 @@ from store.cache.busy_cache import BucketLoad
 from store.cache.fast_redis import EventLoopRedis
 from store.cache.versioned_cache import VERSION_KEY, HeldNames
 from store.coordination import api_rate_limiter
-from store.coordination.api_rate_limiter import Limits, Quota
+from store.coordination.api_rate_limiter import Limits, RemainingQuota
 from workers.telemetry import tracing
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -218,7 +218,7 @@ class FastSlots:
             authentication.limits_of(caller),
         )
 
-    async def _load(self, parsed: _Parsed) -> tuple[Sequence[bytes | None], Quota | None]:
+    async def _load(self, parsed: _Parsed) -> tuple[Sequence[bytes | None], RemainingQuota | None]:
         """The values of the names to load, and the quota after this request is counted, in one round trip."""
         limits = parsed.limits
         count = [api_rate_limiter.command(limits)] if limits else []

@@ -11,7 +11,7 @@ from flask.views import MethodView
 from app.api.explain import explained_fields, span_fields
 from app.availability import groups, parameters
 from app.availability.groups import ExplainedGroup, look_up_groups
-from app.availability.parameters import Hours
+from app.availability.parameters import RequestedHours
 from app.http.authentication import authentication
 from app.http.parsing import freshness
 from app.http.responses import json_object, json_response
@@ -54,7 +54,7 @@ class GroupScheduling(MethodView):
         who cannot be read is not free, and is in `failedUsers`: a group that requires all then has no slots,
         unless `onFailure=partial`.
         """
-        hours = Hours.of(body)
+        hours = RequestedHours.of(body)
         query = parameters.slot_query(params, header["zone"], hours)
         availability = look_up_groups(authentication(), params, query, body, freshness())
         data = {
@@ -83,7 +83,7 @@ class GroupExplanation(MethodView):
         Takes the body and the parameters of the shared slots, and `at`. For the slot around the moment, each
         group has its free users, and its missing users with the reason.
         """
-        hours = Hours.of(body)
+        hours = RequestedHours.of(body)
         query = parameters.slot_query(params, header["zone"], hours)
         at = params["at"].milliseconds(header["zone"])
         availability = look_up_groups(authentication(), params, query, body, freshness())

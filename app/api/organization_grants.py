@@ -8,7 +8,7 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts import delegations, directory, organization_grants
-from app.accounts.delegations import Member
+from app.accounts.delegations import ImportedMember
 from app.accounts.disconnect import clean_up
 from app.api import replay_access
 from app.http.authentication import caller
@@ -148,7 +148,7 @@ class GrantMembers(MethodView):
         changes nothing. Mailboxes are not read: one that does not exist is named by the first request that
         needs it.
         """
-        members = [Member(each["userId"], each["email"]) for each in body["members"]]
+        members = [ImportedMember(each["userId"], each["email"]) for each in body["members"]]
         with services().stores.database.writing() as session:
             imported = delegations.import_members(session, caller(), orgSlug, provider, members)
         clean_up(imported.replaced)

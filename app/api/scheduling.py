@@ -12,7 +12,7 @@ from flask.views import MethodView
 
 from app.availability import parameters, slot_search
 from app.availability.failures import Failures, missing_entry
-from app.availability.parameters import ANY_HOURS, Hours
+from app.availability.parameters import ANY_HOURS, RequestedHours
 from app.availability.result import BusyResult
 from app.availability.slot_search import Search
 from app.http.authentication import authentication
@@ -68,7 +68,7 @@ class UserScheduling(MethodView):
         As by GET. A slot lies inside the union of the windows in `schedules`; `earliestTimeEachDay` and
         `latestTimeEachDay` narrow it further. `overrides` replaces the windows of single dates.
         """
-        return _one_user(params, header["zone"], Hours.of(body), userId)
+        return _one_user(params, header["zone"], RequestedHours.of(body), userId)
 
 
 @blp.route("/users/scheduling")
@@ -117,10 +117,10 @@ class OrganizationScheduling(MethodView):
 
         As by GET, with the `schedules` and the `overrides` of the request for one user.
         """
-        return _members(params, header["zone"], Hours.of(body), orgSlug)
+        return _members(params, header["zone"], RequestedHours.of(body), orgSlug)
 
 
-def _members(params: dict[str, Any], zone: ZoneInfo, hours: Hours, slug: str) -> Response:
+def _members(params: dict[str, Any], zone: ZoneInfo, hours: RequestedHours, slug: str) -> Response:
     members = slot_search.of_members(authentication(), params, zone, hours, slug, freshness())
     query, users, result = members.query, members.connected, members.result
     failing = sorted(result.failing())
@@ -137,7 +137,7 @@ def _members(params: dict[str, Any], zone: ZoneInfo, hours: Hours, slug: str) ->
     return _answer(json_object(data), result, failedUsers=failed)
 
 
-def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: Hours, user: str) -> Response:
+def _one_user(params: dict[str, Any], zone: ZoneInfo, hours: RequestedHours, user: str) -> Response:
     search, result = slot_search.of_user(authentication(), params, zone, hours, user, freshness())
     failures = Failures.of(result)
     partial = params["onFailure"] == "partial"

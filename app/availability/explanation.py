@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.availability import explanation_text, hours_text
-from app.availability.explanation_text import Unreadable
+from app.availability.explanation_text import UnreadCalendar
 from app.availability.failures import Failure, Failures
 from app.availability.profiles import Person
 from app.availability.result import BusyResult
@@ -144,8 +144,10 @@ def _explained(
     return UserVerdict(facts.verdict, sentence, facts, blocking, held)
 
 
-def _unread(failures: Failures) -> Sequence[Unreadable]:
-    return [Unreadable(each.connection.provider, _unread_name(each), each.failed.reason) for each in failures]
+def _unread(failures: Failures) -> Sequence[UnreadCalendar]:
+    return [
+        UnreadCalendar(each.connection.provider, _unread_name(each), each.failed.reason) for each in failures
+    ]
 
 
 def _unread_name(failure: Failure) -> str:

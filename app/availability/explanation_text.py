@@ -18,7 +18,7 @@ from scheduling.windows import MINUTE, SECOND
 MAX_NAMED = 3
 
 
-class Unreadable(NamedTuple):
+class UnreadCalendar(NamedTuple):
     """A calendar that could not be read, as sentences name it."""
 
     provider: str
@@ -69,7 +69,7 @@ def verdict_sentence(
     return f"{clock.moment()} is not offered: {because}."
 
 
-def unread_sentence(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
+def unread_sentence(at: int, zone: str, unread: Sequence[UnreadCalendar]) -> str:
     """Why the moment is not offered: calendars could not be read."""
     if len(unread) == 1:
         provider, calendar, reason = unread[0]
@@ -79,7 +79,7 @@ def unread_sentence(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
     return f"{_Clock(at, zone).moment()} is not offered: {text}, so nothing is offered."
 
 
-def left_out_sentence(unread: Sequence[Unreadable]) -> str:
+def left_out_sentence(unread: Sequence[UnreadCalendar]) -> str:
     """An additional sentence for ``onFailure=partial``: the calendars that do not count."""
     return f"Not counted, because unread: {_listed(list(map(str, unread)))}."
 

@@ -13,7 +13,7 @@ from app.availability import connections, explanation, explanation_text, paramet
 from app.availability.explanation import UserVerdict
 from app.availability.failures import Failures, failed_user
 from app.availability.lookup import look_up
-from app.availability.parameters import ANY_HOURS, Freshness, Hours, now_ms, within_hours
+from app.availability.parameters import ANY_HOURS, Freshness, RequestedHours, now_ms, within_hours
 from app.availability.profiles import Person, Profile
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
@@ -52,7 +52,7 @@ class Group:
 
     users: Sequence[str]
     required: int | None
-    hours: Hours = ANY_HOURS
+    hours: RequestedHours = ANY_HOURS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +146,7 @@ def look_up_groups(
     profiled: dict[str, Profile] = {}
     participants = body["participants"]
     groups = [
-        _group(authentication, each, n, refs_of, params, Hours.of(each, body), profiled)
+        _group(authentication, each, n, refs_of, params, RequestedHours.of(each, body), profiled)
         for n, each in enumerate(participants)
     ]
     users = list(dict.fromkeys(user for group in groups for user in group.users))
@@ -167,7 +167,7 @@ def look_up_groups(
     }
     # The limit applies to shared slots. Those of each member are computed without it.
     connected = list(calendar_requests)
-    own = _own(params, query, Hours.of(body), groups, connected, profiled)
+    own = _own(params, query, RequestedHours.of(body), groups, connected, profiled)
     parameters.check_slot_count({replace(query, limit=None): len(connected)}, own)
     span = parameters.range_to_read(params, query.widened(own))
     result = look_up(authentication, list(calendar_requests.values()), *span, freshness)
@@ -201,7 +201,7 @@ def _requested(query: Query) -> tuple[zoned.Hours, ...]:
 def _own(
     params: Mapping[str, Any],
     query: Query,
-    of_body: Hours,
+    of_body: RequestedHours,
     groups: Sequence[Group],
     users: Sequence[str],
     profiled: Mapping[str, Profile],
@@ -210,7 +210,7 @@ def _own(
 
     A user in several groups is free only in the windows of all of them.
     """
-    stated: dict[str, list[Hours]] = {}
+    stated: dict[str, list[RequestedHours]] = {}
     for group in groups:
         for user in group.users:
             stated.setdefault(user, []).append(group.hours)
@@ -247,7 +247,7 @@ def _group(
     number: int,
     refs_of: dict[str, Sequence[ConnectionRef]],
     params: Mapping[str, Any],
-    hours: Hours,
+    hours: RequestedHours,
     profiled: dict[str, Profile],
 ) -> Group:
     """A group of the request. The connections and profiles of an organization's members are added.

@@ -110,7 +110,7 @@ def chosen(connections: Sequence[ConnectionRef], params: Mapping[str, Any]) -> l
     ]
 
 
-class Hours(NamedTuple):
+class RequestedHours(NamedTuple):
     """The weekly schedules of a request or a user, and the overrides of dates; None where none are given.
 
     ``zone`` is theirs, None for that of the request.
@@ -121,7 +121,7 @@ class Hours(NamedTuple):
     zone: ZoneInfo | None = None
 
     @classmethod
-    def of(cls, *bodies: Mapping[str, Any]) -> Hours:
+    def of(cls, *bodies: Mapping[str, Any]) -> RequestedHours:
         """Those of the first body that has them."""
         return cls(
             next((body["schedules"] for body in bodies if body["schedules"] is not None), None),
@@ -135,10 +135,10 @@ class Hours(NamedTuple):
         return self.schedules is not None or self.overrides is not None
 
 
-ANY_HOURS = Hours()
+ANY_HOURS = RequestedHours()
 
 
-def slot_query(params: Mapping[str, Any], zone: ZoneInfo, hours: Hours = ANY_HOURS) -> Query:
+def slot_query(params: Mapping[str, Any], zone: ZoneInfo, hours: RequestedHours = ANY_HOURS) -> Query:
     """The engine's query for slots inside the weekly schedules, if there are any, and the daily window.
 
     :raise ApiError: for a range that is empty or too long, or too many windows
@@ -147,7 +147,7 @@ def slot_query(params: Mapping[str, Any], zone: ZoneInfo, hours: Hours = ANY_HOU
     return query
 
 
-def slot_queries(params: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[Hours]) -> list[Query]:
+def slot_queries(params: Mapping[str, Any], zone: ZoneInfo, hours: Sequence[RequestedHours]) -> list[Query]:
     """The engine's query for each of several users, whose schedules and overrides differ.
 
     :raise ApiError: for a range that is empty or too long, or too many windows
@@ -199,17 +199,17 @@ def earliest_start(minutes: int, now: int) -> int:
     return (-(-now // MINUTE) + minutes) * MINUTE
 
 
-def _distinct(hours: Sequence[Hours]) -> dict[tuple[int, int, str], Hours]:
+def _distinct(hours: Sequence[RequestedHours]) -> dict[tuple[int, int, str], RequestedHours]:
     """The different hours by identity: users without hours of their own share the lists of the request."""
     return {identity(each): each for each in hours}
 
 
-def identity(hours: Hours) -> tuple[int, int, str]:
+def identity(hours: RequestedHours) -> tuple[int, int, str]:
     """What tells hours of one request apart, without comparing their windows."""
     return id(hours.schedules), id(hours.overrides), str(hours.zone)
 
 
-def within_hours(query: Query, hours: Hours) -> Query:
+def within_hours(query: Query, hours: RequestedHours) -> Query:
     """The query for slots inside these hours; the zone of the query stays that of the request."""
     if not hours.are_given:
         return query
@@ -220,7 +220,7 @@ def within_hours(query: Query, hours: Hours) -> Query:
     return replace(query, hours=(zoned.Hours(str(hours.zone), windows, overrides),))
 
 
-def _check_windows(hours: Sequence[Hours], start: int, end: int) -> None:
+def _check_windows(hours: Sequence[RequestedHours], start: int, end: int) -> None:
     """Limit the product of windows and days to the number that the engine can process in about a second.
 
     :raise RangeTooLarge: above the limit
@@ -311,7 +311,7 @@ def date_overrides(overrides: Sequence[Mapping[str, Any]]) -> tuple[DateOverride
 
 
 def echoed_options(
-    params: Mapping[str, Any], query: Query, hours: Hours = ANY_HOURS, *, profiled: bool = False
+    params: Mapping[str, Any], query: Query, hours: RequestedHours = ANY_HOURS, *, profiled: bool = False
 ) -> dict[str, Any]:
     """The options of the query, as the answer repeats them; ``profiled``: a stored profile applied."""
     echoed: dict[str, Any] = {

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.availability import connections, public_holidays
-from app.availability.parameters import ANY_HOURS, Hours, RangeTooLarge, earliest_start, now_ms
+from app.availability.parameters import ANY_HOURS, RangeTooLarge, RequestedHours, earliest_start, now_ms
 from app.availability.selection import LISTS_SHARE, CalendarRequest, CalendarSelector
 from app.http.authentication import Authentication
 from app.schemas.availability import MAX_WINDOW_DAYS, WEEKDAYS
@@ -117,7 +117,7 @@ class Person:
 
     user: str
     profile: Profile
-    hours: Hours = ANY_HOURS
+    hours: RequestedHours = ANY_HOURS
 
 
 _NO_PROFILE = Profile(NOTHING, "UTC")
@@ -233,7 +233,9 @@ def calendars(calendar_request: CalendarRequest, profile: Profile | None) -> Cal
     return CalendarRequest(some, replace(selector, counting=profile.calendars))
 
 
-def query_of_user(params: Mapping[str, Any], query: Query, hours: Hours, profile: Profile | None) -> Query:
+def query_of_user(
+    params: Mapping[str, Any], query: Query, hours: RequestedHours, profile: Profile | None
+) -> Query:
     """The query for a user with a profile; ``query`` has the ``hours`` of the request.
 
     :raise RangeTooLarge: for more windows than can be computed
@@ -248,7 +250,7 @@ def query_of_user(params: Mapping[str, Any], query: Query, hours: Hours, profile
 def queries_of_users(
     params: Mapping[str, Any],
     queries: Sequence[Query],
-    hours: Sequence[Hours],
+    hours: Sequence[RequestedHours],
     users: Sequence[str],
     profiles: Mapping[str, Profile],
 ) -> list[Query]:
@@ -279,7 +281,7 @@ class Applied:
     params: Mapping[str, Any]
     query: Query
     profiles: Mapping[str, Profile]
-    hours: Hours = ANY_HOURS
+    hours: RequestedHours = ANY_HOURS
     now: int = field(default_factory=lambda: now_ms())
 
     def of(self, users: Sequence[str]) -> list[Own | None] | None:
@@ -304,7 +306,7 @@ class Applied:
         return None if profile is None else terms(self.params, self.query, self.hours, profile, self.now)
 
 
-def terms(params: Mapping[str, Any], query: Query, hours: Hours, profile: Profile, now: int) -> Own:
+def terms(params: Mapping[str, Any], query: Query, hours: RequestedHours, profile: Profile, now: int) -> Own:
     """The terms of a query with a profile. ``hours`` are those of the request; ``now`` in milliseconds."""
     stored = profile.stored
     not_before = query.not_before
@@ -323,7 +325,7 @@ def _padding(params: Mapping[str, Any], name: str, of_query: int, stored: int | 
     return of_query if stated or stored is None else stored * MINUTE
 
 
-def _hours(query: Query, hours: Hours, profile: Profile) -> tuple[zoned.Hours, ...]:
+def _hours(query: Query, hours: RequestedHours, profile: Profile) -> tuple[zoned.Hours, ...]:
     """The hours of a person: the windows and dates of the profile, unless the request states them."""
     years = years_of(query)
     if not hours.are_given:

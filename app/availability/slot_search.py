@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from app.availability import connections, parameters, profiles
 from app.availability.lookup import look_up
-from app.availability.parameters import Freshness, Hours
+from app.availability.parameters import Freshness, RequestedHours
 from app.availability.profiles import Applied, Person, Profile
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
@@ -28,7 +28,7 @@ class Search(NamedTuple):
 
     user: str
     query: Query
-    hours: Hours
+    hours: RequestedHours
     profile: Profile | None
     options: Mapping[str, Any]
 
@@ -38,7 +38,7 @@ class Search(NamedTuple):
         return None if self.profile is None else Person(self.user, self.profile, self.hours)
 
 
-class Members(NamedTuple):
+class MembersSearch(NamedTuple):
     """All members of an organization, and the busy periods of the ``connected`` ones.
 
     User ``i`` of ``result`` is ``connected[i]``. ``own`` has what differs from ``query`` for each of them.
@@ -61,7 +61,7 @@ def of_user(
     authentication: Authentication,
     params: Mapping[str, Any],
     zone: ZoneInfo,
-    hours: Hours,
+    hours: RequestedHours,
     user: str,
     freshness: Freshness,
 ) -> tuple[Search, BusyResult]:
@@ -83,7 +83,7 @@ def of_user(
     return _search(params, user, query, hours, profile), result
 
 
-class Users(NamedTuple):
+class UsersSearch(NamedTuple):
     """The searches of the users of a request, in its order; the key reaches those in ``existing``."""
 
     searches: Sequence[Search]
@@ -97,13 +97,13 @@ def of_users(
     zone: ZoneInfo,
     body: Mapping[str, Any],
     freshness: Freshness,
-) -> Users:
+) -> UsersSearch:
     """The searches for the users of a body, each with the hours and the calendars of its own entry.
 
     :raise ApiError: for a range that could hold too many slots
     """
     wanted = body["users"]
-    hours = [Hours.of(user, body) for user in wanted]
+    hours = [RequestedHours.of(user, body) for user in wanted]
     users = [user["id"] for user in wanted]
     profiled = profiles.of_users(authentication, params, users)
     requested = parameters.slot_queries(params, zone, hours)
@@ -115,7 +115,7 @@ def of_users(
         _search(params, user, query, each, profiled.get(user))
         for user, query, each in zip(users, queries, hours, strict=True)
     ]
-    return Users(searches, existing, result)
+    return UsersSearch(searches, existing, result)
 
 
 def look_up_users(
@@ -152,10 +152,10 @@ def of_members(
     authentication: Authentication,
     params: Mapping[str, Any],
     zone: ZoneInfo,
-    hours: Hours,
+    hours: RequestedHours,
     slug: str,
     freshness: Freshness,
-) -> Members:
+) -> MembersSearch:
     """The search for the members of an organization, and their busy periods.
 
     :raise ApiError: for a range that could hold too many slots
@@ -180,11 +180,11 @@ def of_members(
     result = look_up(authentication, list(calendar_requests.values()), *span, freshness)
     options = parameters.echoed_options(params, query, hours, profiled=own is not None)
     people = [applied.person(user) for user in users]
-    return Members(query, list(members), users, people, result, own, options)
+    return MembersSearch(query, list(members), users, people, result, own, options)
 
 
 def _search(
-    params: Mapping[str, Any], user: str, query: Query, hours: Hours, profile: Profile | None
+    params: Mapping[str, Any], user: str, query: Query, hours: RequestedHours, profile: Profile | None
 ) -> Search:
     options = parameters.echoed_options(params, query, hours, profiled=profile is not None)
     return Search(user, query, hours, profile, options)

@@ -27,7 +27,7 @@ from store.security.crypto import visible_part
 from store.sql.models import Organization, User
 from store.sql.queries import api_keys, audit, connections, organization_grants, organizations, users
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.connections import Account
+from store.sql.queries.connections import ReplacedConnection
 from store.sql.queries.organization_grants import NewGrant
 from store.stores import Stores
 from workers.settings import read_settings
@@ -197,7 +197,7 @@ def seed(stores: Stores, sandbox_url: str, *, report: Report, first: date | None
                 for account in accounts[person.id]:
                     _connect(session, stores, user_ids[person.id], account)
         for name, account in privately.items():
-            _connect(session, stores, user_ids[name], account, Account.ADD, label="Private")
+            _connect(session, stores, user_ids[name], account, ReplacedConnection.ADD, label="Private")
         grants = [_grant(session, stores, organization_id, domain, user_ids) for domain in domains]
         key = api_keys.create(
             session, prefix=stores.settings.api_key_prefix, name="demo", organization_id=organization_id
@@ -306,7 +306,7 @@ def _connect(
     stores: Stores,
     user_id: int,
     account: SandboxAccount,
-    replaced: Account = Account.DEFAULT,
+    replaced: ReplacedConnection = ReplacedConnection.DEFAULT,
     label: str | None = None,
 ) -> None:
     tokens = Tokens(account.access_token, account.refresh_token, account.expires_at)

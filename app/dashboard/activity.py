@@ -22,7 +22,7 @@ from providers import registry
 from store.metrics.counters import DAY, GROUPS, HOUR, MINUTE, Counts, Histogram, Point, Status, together
 
 
-class Span(NamedTuple):
+class ShownPeriod(NamedTuple):
     """The period that the page shows, and the length of each bucket of a plot, both in milliseconds."""
 
     title: str
@@ -31,10 +31,10 @@ class Span(NamedTuple):
 
 
 SPANS = {
-    "3h": Span("3 hours", 3 * HOUR, 5 * MINUTE),
-    "1d": Span("a day", DAY, 15 * MINUTE),
-    "7d": Span("a week", 7 * DAY, 2 * HOUR),
-    "30d": Span("30 days", 30 * DAY, 8 * HOUR),
+    "3h": ShownPeriod("3 hours", 3 * HOUR, 5 * MINUTE),
+    "1d": ShownPeriod("a day", DAY, 15 * MINUTE),
+    "7d": ShownPeriod("a week", 7 * DAY, 2 * HOUR),
+    "30d": ShownPeriod("30 days", 30 * DAY, 8 * HOUR),
 }
 ORDINARY = "3h"
 # The colours of providers.
@@ -74,7 +74,7 @@ def _context() -> dict[str, Any]:
     }
 
 
-def _points(span: Span) -> list[Point]:
+def _points(span: ShownPeriod) -> list[Point]:
     """The counts in buckets of the span's step. The last bucket is still being filled."""
     recorded = services().stores.counters
     # Include the requests that this process has counted since its last periodic flush.
@@ -92,8 +92,8 @@ def _points(span: Span) -> list[Point]:
 def _charts(points: Sequence[Point]) -> list[Chart]:
     counts = [point.counts for point in points]
 
-    def series(name: str, style: str, value: Callable[[Counts], float | None]) -> Series:
-        return Series(name, style, [value(each) for each in counts])
+    def series(name: str, style: str, value: Callable[[Counts], float | None]) -> PlotSeries:
+        return PlotSeries(name, style, [value(each) for each in counts])
 
     answers = [
         series("answered", "one", lambda each: _total(each, "2xx") + _total(each, "3xx")),
@@ -116,7 +116,7 @@ def _charts(points: Sequence[Point]) -> list[Chart]:
     ]
     kinds = sorted({kind for each in counts for kind in each.failed})
     failures = [
-        Series(
+        PlotSeries(
             f"{registry.title(of)}: {reason_words(why)}", style, [n.failed.get((of, why), 0) for n in counts]
         )
         for (of, why), style in zip(kinds, cycle(REASON_STYLES), strict=False)
@@ -138,7 +138,7 @@ def _total(counts: Counts, status: Status) -> int:
     return counts.requests(status=status).total
 
 
-def _moment(start: int, span: Span) -> str:
+def _moment(start: int, span: ShownPeriod) -> str:
     moment = datetime.fromtimestamp(start / 1000, UTC)
     clock = f"{moment:%H:%M}"
     return clock if span.length <= DAY else f"{moment.day} {moment:%b} {clock}"
@@ -162,7 +162,7 @@ TICKS = 4
 BETWEEN = 0.18
 
 
-class Series(NamedTuple):
+class PlotSeries(NamedTuple):
     """A line or a colour of bars: one value for each bucket, None without data; ``style`` is a CSS class."""
 
     name: str
@@ -192,7 +192,7 @@ class Chart:
     """A plot of several series over the same buckets. ``unit`` follows each number."""
 
     title: str
-    series: Sequence[Series]
+    series: Sequence[PlotSeries]
     unit: str
     stacked: bool
 
@@ -232,7 +232,7 @@ class Chart:
                     below[n] += value
         return bars
 
-    def lines(self, series: Series) -> list[str]:
+    def lines(self, series: PlotSeries) -> list[str]:
         """The ``points`` of a series' SVG lines, 1000 units wide. A missing value starts a new line."""
         step = 1000 / max(1, len(series.values))
         lines: list[list[str]] = [[]]

@@ -130,7 +130,7 @@ _LISTS = {
 }
 
 
-class Target(NamedTuple):
+class AuditTarget(NamedTuple):
     """The target of a link: its kind, and its identifier."""
 
     kind: str
@@ -160,31 +160,31 @@ def links_of(session: Session, records: Sequence[AuditRecord]) -> Mapping[int, s
     return found
 
 
-def target_of(action: str, subject: str) -> Target | None:
+def target_of(action: str, subject: str) -> AuditTarget | None:
     """The target that a subject names; None for actions that delete, and for subjects of other forms."""
     first, last = subject.partition("/")[0], subject.rpartition(" ")[2]
     if action in _LISTS:
-        return Target("list", _LISTS[action])
+        return AuditTarget("list", _LISTS[action])
     kind = _KINDS.get(action)
     if kind == "person":
-        return Target("person", subject)
+        return AuditTarget("person", subject)
     # ``ada``, ``ada/google``
     if kind == "user" and USER_ID.fullmatch(first):
-        return Target("user", first)
+        return AuditTarget("user", first)
     # ``old to new``
     if action == "renameUser" and USER_ID.fullmatch(last):
-        return Target("user", last)
+        return AuditTarget("user", last)
     # ``slug``, ``old to new``, ``3 to slug`` or ``user from slug``
     if kind == "organization" and SLUG.fullmatch(last):
-        return Target("organization", last)
+        return AuditTarget("organization", last)
     if action in ("storeGrant", "importMembers") and SLUG.fullmatch(first):
-        return Target("organization", first)
+        return AuditTarget("organization", first)
     if kind == "webhook" and WEBHOOK_ID.fullmatch(first):
-        return Target("webhook", first)
+        return AuditTarget("webhook", first)
     return None
 
 
-def _of(targets: Iterable[Target], kind: str) -> list[str]:
+def _of(targets: Iterable[AuditTarget], kind: str) -> list[str]:
     return sorted({each.identifier for each in targets if each.kind == kind})
 
 

@@ -15,7 +15,7 @@ from marshmallow import ValidationError, fields
 
 from app.accounts import delegations, organizations
 from app.accounts import users as accounts
-from app.accounts.delegations import Member
+from app.accounts.delegations import ImportedMember
 from app.dashboard import forms, user_filter
 from app.dashboard.audit_log import harmless
 from app.dashboard.blueprint import blp, done, failed, page, warned
@@ -212,11 +212,11 @@ def _delegate(removal: Removal, left: set[str]) -> bool:
     """Restore the delegated connections, beside others; whether the grants allow all of them."""
     complete = True
     # An import names a user once. A user may have had several connections by a grant.
-    imports: dict[tuple[str, int], list[Member]] = defaultdict(list)
+    imports: dict[tuple[str, int], list[ImportedMember]] = defaultdict(list)
     seen: Counter[tuple[str, str]] = Counter()
     for provider, user, email in removal.delegated:
         if user in left:
-            imports[provider, seen[provider, user]].append(Member(user, email))
+            imports[provider, seen[provider, user]].append(ImportedMember(user, email))
             seen[provider, user] += 1
     for (provider, _), members in imports.items():
         try:

@@ -28,7 +28,7 @@ from providers import registry
 from providers.scopes import Level
 from store.sql.models import OAuthConnection, Role, User, now
 from store.sql.queries import audit, connections, users
-from store.sql.queries.connections import Account
+from store.sql.queries.connections import ReplacedConnection
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import Permission
 
@@ -48,7 +48,7 @@ class ConnectForm(forms.Body):
     """The level of access to ask the user for, and which connection the account replaces."""
 
     scope = Word(tuple(LEVELS), required=True)
-    account = Text(longest=MAX_CONNECTION_ID, load_default=str(Account.DEFAULT))
+    account = Text(longest=MAX_CONNECTION_ID, load_default=str(ReplacedConnection.DEFAULT))
 
 
 class LabelForm(forms.Body):
@@ -90,8 +90,8 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
         title=title,
         level=LEVELS[Level(level)],
         replaced=_replaced(user, provider, body["account"]),
-        adds=body["account"] == Account.ADD,
-        named=body["account"] not in list(Account),
+        adds=body["account"] == ReplacedConnection.ADD,
+        named=body["account"] not in list(ReplacedConnection),
         to_open=to_open.link,
         to_send=to_send,
     )
@@ -127,7 +127,7 @@ def account_form(custom_id: str, provider: str) -> ResponseReturnValue:
 def connect_account(custom_id: str, provider: str) -> ResponseReturnValue:
     """Connect the account behind a form, after it was read once."""
     user = get_user(custom_id)
-    account = request.args.get(account_page.ACCOUNT, Account.ADD)
+    account = request.args.get(account_page.ACCOUNT, ReplacedConnection.ADD)
     form, sentence = account_page.send(caller(), custom_id, provider, account)
     if not form:
         return _account_form(user, form, provider, 400)
@@ -220,7 +220,7 @@ def _connection(custom_id: str, connection_id: str) -> OAuthConnection | None:
 def _replaced(user: User, provider: str, account: str) -> OAuthConnection | None:
     """The connection that a consent will replace; None if there is none."""
     rows = [each for each in user.connections if each.provider == provider]
-    if account == Account.DEFAULT:
+    if account == ReplacedConnection.DEFAULT:
         return rows[0] if rows else None
     return next((each for each in rows if each.public_id == account), None)
 

@@ -13,7 +13,7 @@ from store.cache.last_reads import LastRead
 from store.sql.models import OAuthConnection, UserInvitation, now
 from store.sql.queries import connections, user_invitations
 from store.sql.queries.attention import ACCESS_NOTICE, UserKind
-from store.sql.queries.user_invitations import State
+from store.sql.queries.user_invitations import InvitationState
 from workers.execution.consent_gaps import join_names, missing_permissions
 
 # The levels of access that can be requested from a user, the widest first: most integrations need it.
@@ -114,24 +114,28 @@ def badge_of(connection: OAuthConnection, failed: LastRead | None = None) -> tup
 
 
 INVITATION_TITLES = {
-    State.PENDING: "Pending",
-    State.OPENED: "Opened",
-    State.CONNECTED: "Connected",
-    State.EXPIRED: "Expired",
-    State.REVOKED: "Withdrawn",
+    InvitationState.PENDING: "Pending",
+    InvitationState.OPENED: "Opened",
+    InvitationState.CONNECTED: "Connected",
+    InvitationState.EXPIRED: "Expired",
+    InvitationState.REVOKED: "Withdrawn",
 }
-_INVITATION_BADGES = {State.OPENED: "warn", State.CONNECTED: "good", State.EXPIRED: "bad"}
+_INVITATION_BADGES = {
+    InvitationState.OPENED: "warn",
+    InvitationState.CONNECTED: "good",
+    InvitationState.EXPIRED: "bad",
+}
 # The state of the newest invitation, for users who never connected.
 _INVITATION_SENTENCES = {
-    State.PENDING: "invited, not opened yet",
-    State.OPENED: "invited, opened",
-    State.CONNECTED: "connected once by an invitation",
-    State.EXPIRED: "the invitation has expired",
-    State.REVOKED: "the invitation was withdrawn",
+    InvitationState.PENDING: "invited, not opened yet",
+    InvitationState.OPENED: "invited, opened",
+    InvitationState.CONNECTED: "connected once by an invitation",
+    InvitationState.EXPIRED: "the invitation has expired",
+    InvitationState.REVOKED: "the invitation was withdrawn",
 }
 
 
-def invitation_badge(state: State) -> tuple[str, str]:
+def invitation_badge(state: InvitationState) -> tuple[str, str]:
     """The badge of an invitation: CSS class and word."""
     return _INVITATION_BADGES.get(state, ""), INVITATION_TITLES[state].lower()
 

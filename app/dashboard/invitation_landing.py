@@ -32,8 +32,8 @@ from providers.scopes import Level
 from store.sql.models import OAuthConnection, UserInvitation
 from store.sql.queries import user_invitations
 from store.sql.queries.api_keys import Caller
-from store.sql.queries.connections import Account
-from store.sql.queries.user_invitations import OpenedInvitation, State
+from store.sql.queries.connections import ReplacedConnection
+from store.sql.queries.user_invitations import InvitationState, OpenedInvitation
 
 log = logging.getLogger(__name__)
 
@@ -41,15 +41,15 @@ blp = Blueprint("invitation", __name__, url_prefix="/invitation")
 
 # Status and sentence of the page of a link that can no longer be used.
 CLOSED = {
-    State.CONNECTED: (
+    InvitationState.CONNECTED: (
         "Already connected",
         "This invitation was used, and a calendar is connected. You need to do nothing.",
     ),
-    State.EXPIRED: (
+    InvitationState.EXPIRED: (
         "This invitation has expired",
         "Invitations are valid for seven days. Ask the person who sent it for a new one.",
     ),
-    State.REVOKED: (
+    InvitationState.REVOKED: (
         "This invitation was withdrawn",
         "A newer one may have been sent to you. Otherwise ask the person who sent it.",
     ),
@@ -112,7 +112,11 @@ def begin(secret: str, provider: str) -> ResponseReturnValue:
     if isinstance(found, Response):
         return found
     row = found.invitation
-    account = Account.ADD if request.args.get("account") == Account.ADD else Account.DEFAULT
+    account = (
+        ReplacedConnection.ADD
+        if request.args.get("account") == ReplacedConnection.ADD
+        else ReplacedConnection.DEFAULT
+    )
     try:
         begun = oauth_flow.begin_here(
             _caller(row),
@@ -148,7 +152,7 @@ def connect_account(secret: str, provider: str) -> ResponseReturnValue:
     if isinstance(found, Response):
         return found
     row, ended = found.invitation, _ended(found, provider)
-    account = ended.public_id if ended else Account.ADD
+    account = ended.public_id if ended else ReplacedConnection.ADD
     form, sentence = account_page.send(
         _caller(row), found.user.custom_id, provider, account, invitation_id=row.id
     )

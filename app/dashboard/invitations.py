@@ -26,7 +26,7 @@ from app.services import services
 from providers.scopes import Level
 from store.sql.models import Role, now
 from store.sql.queries import audit, organizations, user_invitations, users
-from store.sql.queries.user_invitations import LIFETIME, InvitationRow, NewInvitation, State
+from store.sql.queries.user_invitations import LIFETIME, InvitationRow, InvitationState, NewInvitation
 
 # One form invites at most this many users. Their links are shown once, on one page.
 MAX_INVITED = 500
@@ -49,7 +49,7 @@ class InvitationForm(forms.Body):
     ticket = Text(shortest=1, longest=64, required=True)
 
 
-class Link(NamedTuple):
+class InvitationLink(NamedTuple):
     """A user with the link to send."""
 
     user: str
@@ -60,7 +60,7 @@ class Link(NamedTuple):
 def invitations() -> ResponseReturnValue:
     """The invitations, the newest first, with their states."""
     chosen = request.args.get("show", "")
-    state = State(chosen) if chosen in list(State) else None
+    state = InvitationState(chosen) if chosen in list(InvitationState) else None
     with services().stores.database.reading() as session:
         rows = user_invitations.page(session, state=state, text=searched(), before=_before(), limit=ROWS + 1)
         counts = user_invitations.counts(session)
@@ -161,7 +161,10 @@ def _make(session: Session, user_ids: Mapping[str, int], scope: str) -> list[New
 
 
 def _made(site: str, made: list[NewInvitation], scope: str, slug: str | None) -> ResponseReturnValue:
-    links = [Link(each.user, f"{site}{url_for('invitation.opened', secret=each.secret)}") for each in made]
+    links = [
+        InvitationLink(each.user, f"{site}{url_for('invitation.opened', secret=each.secret)}")
+        for each in made
+    ]
     return page(
         "invitations_made.html",
         links=links,

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from marshmallow import fields
 
 from app.accounts import oauth_clients
-from app.accounts.oauth_clients import CannotChange, FieldRefused, Registration, Source
+from app.accounts.oauth_clients import CannotChange, Registration, RegistrationFieldRefused, Source
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.sign_in import sessions
@@ -134,7 +134,7 @@ def _check_and_save(provider: str, form: forms.Form) -> Finding | None:
             site=base_url(),
             actor=sessions.actor(),
         )
-    except FieldRefused as error:
+    except RegistrationFieldRefused as error:
         form.refuse(error.field, error.complaint)
         return None
     if finding.verdict is ProbeVerdict.WRONG:

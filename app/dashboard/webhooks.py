@@ -24,7 +24,7 @@ from store.sql.models import Role, WebhookEndpoint
 from store.sql.queries import deliveries, organizations
 from store.sql.queries import webhooks as stored
 from store.sql.queries.attention import FailingWebhook
-from store.sql.queries.deliveries import Counts
+from store.sql.queries.deliveries import DeliveryCounts
 from store.sql.queries.webhook_events import WebhookEvent
 
 # The value of ``show`` for endpoints that fail.
@@ -292,7 +292,7 @@ def reload_rotate(webhook_id: str) -> ResponseReturnValue:
 
 
 def badge_of(
-    endpoint: WebhookEndpoint, counts: Counts, failing: Mapping[str, FailingWebhook]
+    endpoint: WebhookEndpoint, counts: DeliveryCounts, failing: Mapping[str, FailingWebhook]
 ) -> tuple[str, str]:
     """The badge of a webhook: CSS class and word. ``failing`` are those whose last attempt failed."""
     if endpoint.disabled_at:

@@ -14,7 +14,7 @@ import msgspec
 from app.availability.connections import calendar_name
 from app.availability.selection import is_account_address
 from app.http.errors import Invalid
-from app.schemas.timestamps import Moment as Written
+from app.schemas.timestamps import Timestamp
 from providers import event_views, registry
 from providers.base import PRIMARY
 from providers.errors import FieldRefused
@@ -146,7 +146,7 @@ def _event_zone(body: Mapping[str, Any]) -> ZoneInfo | None:
     :raise Invalid: if it has no times that are in the zone
     """
     zone: ZoneInfo | None = body.get("timeZone")
-    edges: list[Written | None] = [body.get("start"), body.get("end")]
+    edges: list[Timestamp | None] = [body.get("start"), body.get("end")]
     if zone is not None and any(each is None or each.whole_day for each in edges):
         raise Invalid("timeZone needs start and end, each with a time", param="timeZone")
     return zone
@@ -166,7 +166,7 @@ def _reminders(body: Mapping[str, Any]) -> Reminders | None:
     return Reminders(None if minutes is None else tuple(sorted(set(minutes))))
 
 
-def _edge(written: Written | None, zone: ZoneInfo | None) -> When | None:
+def _edge(written: Timestamp | None, zone: ZoneInfo | None) -> When | None:
     if written is None:
         return None
     if written.whole_day:

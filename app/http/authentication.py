@@ -19,7 +19,7 @@ from app.schemas.error_codes import Code
 from app.services import services
 from store.cache.versioned_cache import CachedRows
 from store.coordination import api_rate_limiter, shares
-from store.coordination.api_rate_limiter import Limit, Limits, Quota
+from store.coordination.api_rate_limiter import Limits, RemainingQuota, RequestLimit
 from store.security.crypto import digest
 from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
@@ -34,10 +34,10 @@ LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-R
 COUNTED = "almanac.quota"
 
 
-class TooMany(ApiError):
+class RequestLimitReached(ApiError):
     """429: the key has used up its requests of this minute."""
 
-    def __init__(self, quota: Quota) -> None:
+    def __init__(self, quota: RemainingQuota) -> None:
         super().__init__(
             f"This API key is limited to {quota.limit} requests a minute; try again in {quota.reset} s",
             Code.KEY_RATE_LIMITED,
@@ -178,26 +178,28 @@ def _count(found: Caller, rows: CachedRows) -> None:
     if g.quota is not None and g.quota.refused:
         if g.quota.of_organization:
             raise quota_exceeded(shares.Quota.REQUESTS_PER_MINUTE, g.quota.reset)
-        raise TooMany(g.quota)
+        raise RequestLimitReached(g.quota)
 
 
 def limits_of(caller: Caller) -> Limits:
     """The limits of requests a minute for this caller's key and for its organization; empty without any."""
     most = caller.rate_limit or services().settings.rate_limit
     of_organization = caller.quotas.get(shares.Quota.REQUESTS_PER_MINUTE)
-    limits = [Limit(str(caller.id), most)] if most else []
+    limits = [RequestLimit(str(caller.id), most)] if most else []
     if of_organization is not None:
-        limits.append(Limit(f"organization:{caller.organization_id}", of_organization, of_organization=True))
+        limits.append(
+            RequestLimit(f"organization:{caller.organization_id}", of_organization, of_organization=True)
+        )
     return tuple(limits)
 
 
-def quota_headers(quota: Quota) -> dict[str, str]:
+def quota_headers(quota: RemainingQuota) -> dict[str, str]:
     """The headers of a response that report the quota."""
     return {LIMIT: str(quota.limit), REMAINING: str(quota.remaining), RESET: str(quota.reset)}
 
 
 def _set_headers(response: Response) -> Response:
-    quota: Quota | None = g.get("quota")
+    quota: RemainingQuota | None = g.get("quota")
     if quota is not None:
         response.headers.update(quota_headers(quota))
     return response

@@ -29,7 +29,7 @@ from scheduling.json_render import timestamp
 from store.cache.last_reads import LastRead
 from store.sql.models import OAuthConnection
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.connections import Account
+from store.sql.queries.connections import ReplacedConnection
 from store.sql.queries.users import ListedConnection
 
 # Printable ASCII without spaces, as an HTTP header allows; providers use more than RFC 6750 allows.
@@ -381,7 +381,7 @@ class Consent(Schema):
     account = Text(
         shortest=1,
         longest=MAX_CONNECTION_ID,
-        load_default=str(Account.DEFAULT),
+        load_default=str(ReplacedConnection.DEFAULT),
         metadata=about(ACCOUNT, "add", default="default"),
     )
 

@@ -87,7 +87,7 @@ class LongText(Parsed[str]):
 class ListEdge(Instant):
     """A timestamp in any of the forms of the API, or milliseconds since 1970."""
 
-    def parse(self, text: str) -> timestamps.Moment:
+    def parse(self, text: str) -> timestamps.Timestamp:
         """The timestamp; a local time gets its zone later."""
         if SECONDS.fullmatch(text):
             raise ValidationError(

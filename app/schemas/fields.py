@@ -241,14 +241,14 @@ class Reference(Text):
         super().__init__(longest=2048, metadata={**example, **(metadata or {})}, **options)
 
 
-class Instant(Parsed[timestamps.Moment]):
+class Instant(Parsed[timestamps.Timestamp]):
     """A timestamp in any form that the API accepts."""
 
     def __init__(self, **options: Any) -> None:
         shape = {"examples": ["2026-11-20T09:00:00Z", "2026-11-20", "2026-11-20T10:00:00+01:00"]}
         super().__init__(shape=shape, **options)
 
-    def parse(self, text: str) -> timestamps.Moment:
+    def parse(self, text: str) -> timestamps.Timestamp:
         """The timestamp; a local time gets its zone later."""
         try:
             return timestamps.parse(text)

@@ -44,7 +44,7 @@ class NotATimestamp(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Timestamp:
     """A parsed timestamp: an instant, or a local time without a zone.
 
     ``whole_day`` is true for a bare date, which means the first moment of that day.
@@ -62,7 +62,7 @@ class Moment:
         return (instant.astimezone(UTC) - EPOCH) // MILLISECOND
 
 
-def parse(text: str) -> Moment:
+def parse(text: str) -> Timestamp:
     """Parse a timestamp. A bare date is midnight at its start.
 
     :raise NotATimestamp: with a message that does not repeat the text
@@ -76,7 +76,7 @@ def parse(text: str) -> Moment:
     return _parse_any(text)
 
 
-def _parse_any(text: str) -> Moment:
+def _parse_any(text: str) -> Timestamp:
     shape = SHAPE.fullmatch(text)
     if shape is None:
         raise NotATimestamp("must be an ISO 8601 date or date-time, like 2026-11-20 or 2026-11-20T09:00:00Z")
@@ -88,7 +88,7 @@ def _parse_any(text: str) -> Moment:
     return _within_years(written, whole_day=shape["time"] is None)
 
 
-def from_milliseconds(milliseconds: int) -> Moment:
+def from_milliseconds(milliseconds: int) -> Timestamp:
     """The moment of a number of milliseconds since 1970.
 
     :raise NotATimestamp: when it is too late
@@ -99,10 +99,10 @@ def from_milliseconds(milliseconds: int) -> Moment:
         raise NotATimestamp(OUT_OF_YEARS) from error
 
 
-def _within_years(written: datetime, *, whole_day: bool = False) -> Moment:
+def _within_years(written: datetime, *, whole_day: bool = False) -> Timestamp:
     if not FIRST_YEAR <= written.year <= LAST_YEAR:
         raise NotATimestamp(OUT_OF_YEARS)
-    return Moment(written, whole_day)
+    return Timestamp(written, whole_day)
 
 
 def _read(text: str, shape: re.Match[str]) -> datetime:

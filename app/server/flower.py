@@ -17,7 +17,7 @@ _SECRETS = ("ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEYS", "ALMANAC_DATABASE_U
 
 
 @dataclass(frozen=True, slots=True)
-class SignIn:
+class FlowerSignIn:
     """The sign-in that Flower requires; ``generated`` is whether the password was generated just now."""
 
     user: str
@@ -25,7 +25,7 @@ class SignIn:
     generated: bool
 
 
-def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
+def sign_in(settings: Settings | FlowerSettings, host: str) -> FlowerSignIn:
     """The sign-in of the settings. On loopback, a missing password is generated.
 
     :raise SettingsError: when a password is missing for other hosts, or Flower cannot take it
@@ -36,20 +36,20 @@ def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
                 f"ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on {host}, because Flower shows "
                 "the tasks of the workers. Without a password, Flower listens only on 127.0.0.1"
             )
-        return SignIn(settings.flower_user, secrets.token_urlsafe(16), generated=True)
+        return FlowerSignIn(settings.flower_user, secrets.token_urlsafe(16), generated=True)
     _require_takeable("ALMANAC_FLOWER_USER", settings.flower_user, ":,")
     # A comma would separate several users.
     _require_takeable("ALMANAC_FLOWER_PASSWORD", settings.flower_password, ",")
-    return SignIn(settings.flower_user, settings.flower_password, generated=False)
+    return FlowerSignIn(settings.flower_user, settings.flower_password, generated=False)
 
 
-def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
+def environment(of: Mapping[str, str], sign_in: FlowerSignIn) -> dict[str, str]:
     """The environment for Flower's process: ``of`` without Flower's variables and Almanac's secrets."""
     kept = {name: value for name, value in of.items() if not name.startswith("FLOWER_") and not _secret(name)}
     return {**kept, VARIABLE: f"{sign_in.user}:{sign_in.password}"}
 
 
-def address_and_sign_in(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
+def address_and_sign_in(sign_in: FlowerSignIn, host: str, port: int, prefix: str = "") -> str:
     """The address of Flower and, when it was generated, the password."""
     where = f"http://{f'[{host}]' if ':' in host else host}:{port}/{prefix.strip('/')}".rstrip("/")
     if not sign_in.generated:

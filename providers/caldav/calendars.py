@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 from providers.base import Calendar
-from providers.caldav.credentials import Credentials
+from providers.caldav.credentials import BasicCredentials
 from providers.caldav.identifiers import calendar_id
 from providers.caldav.xml import APPLE, CALDAV, DAV, Resource
 from providers.colors import foreground
 from providers.ical import components
 from providers.ical.bounds import Budget, InvalidCalendar, Limits
-from providers.ical.lines import Unreadable, unfold
+from providers.ical.lines import UnreadableLine, unfold
 from providers.ical.zones import Zones
 
 # Of a collection. The last is of a server without RFC 7809.
@@ -105,11 +105,11 @@ def _zones_in(text: str) -> list[str]:
         calendars = components.parse(unfold(text.encode()), _LIMITS) if text else []
         parts = [each for whole in calendars for each in whole.parts if each.name == "VTIMEZONE"]
         return [each.single("TZID") for each in parts]
-    except (InvalidCalendar, Unreadable):
+    except (InvalidCalendar, UnreadableLine):
         return []
 
 
-def parsed(found: Resource, credentials: Credentials) -> Calendar:
+def parsed(found: Resource, credentials: BasicCredentials) -> Calendar:
     """One calendar."""
     color = _COLOR.fullmatch(found.text(f"{APPLE}calendar-color"))
     background = color[1].lower() if color else _DEFAULT_COLOR

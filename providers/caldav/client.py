@@ -17,7 +17,7 @@ from providers.base import (
 )
 from providers.caldav import calendars, change_feed, discovery, events, identifiers, series
 from providers.caldav.collection import Collection
-from providers.caldav.credentials import BasicTokens, Credentials
+from providers.caldav.credentials import BasicCredentials, BasicTokens
 from providers.caldav.errors import PROVIDER
 from providers.caldav.scopes import SCOPES
 from providers.caldav.server import Server
@@ -45,7 +45,7 @@ class _Session:
         SCOPES.require(account.scopes, operation)
         tokens = BasicTokens.of(account)
         self._bearer = Bearer(tokens, account.reporter, account.grace, account.request_id)
-        self.known: Credentials = tokens.credentials(deadline=deadline)
+        self.known: BasicCredentials = tokens.credentials(deadline=deadline)
         self.server = Server(self._bearer, operation, deadline, allow_private)
         self._account = account
 
@@ -195,7 +195,7 @@ class CalDav:
         return _Session(account, operation, deadline, allow_private=self._allow_private)
 
 
-def main_calendar(url: str, known: Credentials, zone: str) -> MainCalendar:
+def main_calendar(url: str, known: BasicCredentials, zone: str) -> MainCalendar:
     """The main calendar at an address; ``zone`` is the name of its zone."""
     address = known.addresses[0] if known.addresses else ""
     return MainCalendar(identifiers.calendar_id(url), address, zone)

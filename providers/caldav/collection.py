@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from providers.caldav import calendars, identifiers, xml
-from providers.caldav.credentials import Credentials
+from providers.caldav.credentials import BasicCredentials
 from providers.caldav.errors import PROVIDER, of_status
 from providers.caldav.server import Server
 from providers.caldav.writing import Author
@@ -53,7 +53,7 @@ class Collection:
     def __init__(
         self,
         server: Server,
-        known: Credentials,
+        known: BasicCredentials,
         url: str,
         calendar_id: str,
         own: Iterable[str],

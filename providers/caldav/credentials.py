@@ -20,7 +20,7 @@ from providers.errors import AuthorizationInvalid
 _MAX_ACCOUNT_ID = 256
 
 
-class Credentials(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+class BasicCredentials(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A user name and a password, and where the calendars are.
 
     ``url`` is the address as it was entered. ``homes`` are the addresses of the collections that have the
@@ -71,13 +71,13 @@ def basic(username: str, password: str) -> str:
     return base64.b64encode(f"{username}:{password}".encode()).decode()
 
 
-def opened(token: Token) -> Credentials:
+def opened(token: Token) -> BasicCredentials:
     """The credentials of a stored text.
 
     :raise AuthorizationInvalid: when it is not one
     """
     try:
-        return msgspec.json.decode(token.reveal, type=Credentials)
+        return msgspec.json.decode(token.reveal, type=BasicCredentials)
     except (msgspec.DecodeError, UnicodeError):
         raise AuthorizationInvalid(
             "The stored credentials cannot be read; connect the account again"
@@ -96,7 +96,7 @@ class BasicTokens:
         """Those of a connected account."""
         return cls(account.tokens)
 
-    def credentials(self, *, deadline: float) -> Credentials:
+    def credentials(self, *, deadline: float) -> BasicCredentials:
         """The stored credentials of the account."""
         self._sent = self.tokens.access_token(deadline=deadline)
         return opened(self._sent)

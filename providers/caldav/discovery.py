@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from providers.caldav import calendars, identifiers
-from providers.caldav.credentials import Credentials
+from providers.caldav.credentials import BasicCredentials
 from providers.caldav.errors import PROVIDER
 from providers.caldav.server import Server
 from providers.caldav.xml import CALDAV, DAV, Resource, joined
@@ -66,7 +66,7 @@ def discover(
     main_calendars: Mapping[str, str],
     *,
     reconnects: str | None = None,
-) -> tuple[Credentials, Resource]:
+) -> tuple[BasicCredentials, Resource]:
     """The credentials to store for the account behind an address, and its main calendar.
 
     ``main_calendars`` and ``reconnects`` are about connected accounts, see ``Form.open``.
@@ -90,14 +90,14 @@ def _discover(
     password: str,
     main_calendars: Mapping[str, str],
     reconnects: str | None,
-) -> tuple[Credentials, Resource]:
+) -> tuple[BasicCredentials, Resource]:
     found = _signed_in(server, url)
     principal = found.urls(f"{DAV}current-user-principal")[0]
     account = server.one(principal, (_HOMES, _ADDRESSES, _INBOX, _DEFAULT))
     homes = _at_one_host(account.urls(_HOMES))
     if not homes:
         raise FieldRefused("url", "leads to an account without calendars")
-    known = Credentials(
+    known = BasicCredentials(
         url=url,
         username=username,
         password=password,
@@ -132,7 +132,7 @@ def _may_be(account_id: str, connected: str) -> bool:
     return urlsplit(account_id).path == urlsplit(connected).path
 
 
-def _is_in_account(url: str, known: Credentials) -> bool:
+def _is_in_account(url: str, known: BasicCredentials) -> bool:
     """Whether an address is inside a home of calendars, and so that of a calendar that is not there."""
     path = urlsplit(url).path.rstrip("/")
     homes = (urlsplit(each).path.rstrip("/") for each in known.homes)
@@ -140,7 +140,7 @@ def _is_in_account(url: str, known: Credentials) -> bool:
     return inside and not calendars.is_same(url, known.principal)
 
 
-def collections(server: Server, known: Credentials) -> list[Resource]:
+def collections(server: Server, known: BasicCredentials) -> list[Resource]:
     """The calendars of an account for events, by their paths."""
     found = [each for home in known.homes for each in server.find(home, calendars.PROPERTIES, depth=1)]
     if known.calendar and not any(calendars.is_same(each.url, known.calendar) for each in found):
@@ -217,7 +217,7 @@ def _addresses(account: Resource, username: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*mails, *([username] if "@" in username else [])]))
 
 
-def _wanted(server: Server, account: Resource, known: Credentials, so_far: str | None) -> Iterator[str]:
+def _wanted(server: Server, account: Resource, known: BasicCredentials, so_far: str | None) -> Iterator[str]:
     """Candidates for the main calendar: the one that the address named, that so far, the server's default."""
     if known.calendar:
         yield known.calendar

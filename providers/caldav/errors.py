@@ -21,7 +21,7 @@ class Redirected(ProviderError):
         self.location = location
 
 
-class Conflict(ProviderError):
+class PreconditionFailed(ProviderError):
     """The condition of a write does not hold: the resource has changed, or there is one (or none) already."""
 
 
@@ -64,7 +64,7 @@ def write_error_for(reply: HttpReply) -> ProviderError:
         if name in violated:
             return EventRefused(f"{PROVIDER} {words}", operation=reply.operation)
     if reply.status == 412:
-        return Conflict(f"{PROVIDER} has another version of the event", operation=reply.operation)
+        return PreconditionFailed(f"{PROVIDER} has another version of the event", operation=reply.operation)
     if reply.status == 409:
         # RFC 4918, 9.7.1: there is no such collection.
         reply = replace(reply, status=404)

@@ -16,9 +16,9 @@ from providers import etags, series_parts
 from providers.base import Period, Read
 from providers.caldav import lines, reading, writing
 from providers.caldav.collection import Collection, StoredObject
-from providers.caldav.errors import PROVIDER, Conflict, UidConflict
+from providers.caldav.errors import PROVIDER, PreconditionFailed, UidConflict
 from providers.caldav.lines import Component
-from providers.caldav.reading import Known
+from providers.caldav.reading import FoundEvent
 from providers.caldav.writing import Times
 from providers.contents import has_changes
 from providers.errors import (
@@ -116,7 +116,7 @@ def read(collection: Collection, event_id: str) -> Event:
     return known_event(collection, event_id).event
 
 
-def known_event(collection: Collection, event_id: str) -> Known:
+def known_event(collection: Collection, event_id: str) -> FoundEvent:
     """The event with an id. A UID that looks like the id of an occurrence takes precedence.
 
     :raise EventNotFound: when the calendar has none
@@ -177,7 +177,7 @@ def insert(collection: Collection, draft: Draft, uid: str, text: str) -> CreateR
     for _ in range(TRIES):
         try:
             in_time.server.put(url, text, {"If-None-Match": "*"})
-        except (Conflict, UidConflict) as conflict:
+        except (PreconditionFailed, UidConflict) as conflict:
             existing = _existing(collection, draft, uid, url)
             if existing is not None:
                 return existing
@@ -242,7 +242,7 @@ def update(collection: Collection, event_id: str, changes: Changes, *, required:
             if text is None:
                 return known.event
             put(collection, known.stored, text)
-        except Conflict as conflict:
+        except PreconditionFailed as conflict:
             repeated = repeated or conflict.repeated
             continue
         return written(collection, known.stored.url, event_id)
@@ -256,7 +256,7 @@ def _after_conflict(collection: Collection, event: Event, changes: Changes, repe
     raise etags.changed(PROVIDER, collection.operation, repeated=repeated)
 
 
-def changed(collection: Collection, known: Known, changes: Changes) -> str | None:
+def changed(collection: Collection, known: FoundEvent, changes: Changes) -> str | None:
     """The text of the object with ``changes``; None when they write nothing."""
     if changes == replace(Changes(), notify=changes.notify):
         return None
@@ -307,7 +307,7 @@ def component_of(whole: Component, entry: Entry) -> Component:
     raise ValueError("an event without lines")
 
 
-def _override(known: Known, whole: Component) -> Component:
+def _override(known: FoundEvent, whole: Component) -> Component:
     """The lines of one occurrence, which are new if it has no own ones."""
     entry = known.found.entry
     component = component_of(whole, entry)
@@ -322,7 +322,7 @@ def _is_exception(entry: Entry) -> bool:
     return entry.replaces is not None and not entry.later_too
 
 
-def _recurrence(known: Known, times: Times) -> str:
+def _recurrence(known: FoundEvent, times: Times) -> str:
     original = reading.original_of(known, of_days=isinstance(times.start, Day))
     return writing.recurrence_line(original, times)
 
@@ -334,13 +334,13 @@ def respond(collection: Collection, event_id: str, response: Response) -> Event:
         try:
             text = edited(collection, partial(_answered, collection, known, response))
             put(collection, known.stored, text)
-        except Conflict:
+        except PreconditionFailed:
             continue
         return written(collection, known.stored.url, event_id)
     raise kept_changing(PROVIDER, collection.operation)
 
 
-def _answered(collection: Collection, known: Known, response: Response) -> str:
+def _answered(collection: Collection, known: FoundEvent, response: Response) -> str:
     """The text of the object with the response.
 
     :raise EventRefused: when the account is not invited, or organizes the event
@@ -383,7 +383,7 @@ def delete(
             else:
                 text = edited(collection, partial(_without, collection, known))
                 put(collection, known.stored, text)
-        except Conflict as conflict:
+        except PreconditionFailed as conflict:
             repeated = repeated or conflict.repeated
             continue
         except NotFound as gone:
@@ -394,7 +394,7 @@ def delete(
     raise kept_changing(PROVIDER, collection.operation)
 
 
-def check_notice(collection: Collection, known: Known, notify: bool | None) -> None:
+def check_notice(collection: Collection, known: FoundEvent, notify: bool | None) -> None:
     guests = [each for each in known.event.attendees if not each.is_self]
     if notify is False and guests:
         raise collection.author.refused(
@@ -402,7 +402,7 @@ def check_notice(collection: Collection, known: Known, notify: bool | None) -> N
         )
 
 
-def _without(collection: Collection, known: Known) -> str:
+def _without(collection: Collection, known: FoundEvent) -> str:
     """The text of an object without one occurrence."""
     whole = lines.parse(known.stored.text)
     entry = known.found.entry

@@ -6,7 +6,7 @@ import base64
 import re
 from urllib.parse import urlsplit
 
-from providers.caldav.credentials import Credentials
+from providers.caldav.credentials import BasicCredentials
 from providers.caldav.errors import PROVIDER
 from providers.errors import InvalidCalendarId
 
@@ -22,7 +22,7 @@ def calendar_id(url: str) -> str:
     return base64.urlsafe_b64encode(whole.encode()).rstrip(b"=").decode()
 
 
-def calendar_url(calendar: str, credentials: Credentials, operation: str) -> str:
+def calendar_url(calendar: str, credentials: BasicCredentials, operation: str) -> str:
     """The address of a calendar by its id. It is always at the account's own server, which gets the password.
 
     :raise InvalidCalendarId: for a text that is no id

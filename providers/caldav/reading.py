@@ -30,7 +30,7 @@ _OCCURRENCE = re.compile(r"(?P<uid>.+)_(?P<start>\d{8}(?:T\d{6}Z)?)", re.ASCII |
 
 
 @dataclass(slots=True)
-class Known:
+class FoundEvent:
     """An event that was found: in its object, and as it is now. ``part``: it is an occurrence of a series."""
 
     stored: StoredObject
@@ -52,7 +52,7 @@ def is_shown(entry: Entry) -> bool:
     return not entry.cancelled and entry.component.name == "VEVENT" and bool(entry.uid)
 
 
-def find(collection: Collection, stored: StoredObject, event_id: str) -> Known | None:
+def find(collection: Collection, stored: StoredObject, event_id: str) -> FoundEvent | None:
     """The event, or the occurrence, with this id in an object; None when it has none.
 
     :raise Unreadable: when the event cannot be understood
@@ -126,9 +126,9 @@ def _known(
     found: Occurrence,
     *,
     part: bool,
-) -> Known:
+) -> FoundEvent:
     made = event(collection, text, zone, found, stored.etag, part=part)
-    return Known(stored, text, zone, found, part, made)
+    return FoundEvent(stored, text, zone, found, part, made)
 
 
 def _first(collection: Collection, entry: Entry, zone: Clock) -> Occurrence:
@@ -139,7 +139,7 @@ def _first(collection: Collection, entry: Entry, zone: Clock) -> Occurrence:
     return Occurrence(entry, *period(entry.span, zone), original)
 
 
-def times_of(known: Known, entry: Entry, component: Component) -> Times:
+def times_of(known: FoundEvent, entry: Entry, component: Component) -> Times:
     """When a known event is, in the form in which ``entry`` states times; ``component`` are its lines."""
     if entry.span is None:
         raise Unreadable(f"{PROVIDER} gave an event without a time")
@@ -156,7 +156,7 @@ def times_of(known: Known, entry: Entry, component: Component) -> Times:
     return Times(Moment(start), Moment(end), None if zone is None else str(tzid), zone)
 
 
-def original_of(known: Known, *, of_days: bool) -> When:
+def original_of(known: FoundEvent, *, of_days: bool) -> When:
     """The start that the series gives to a known occurrence."""
     at = known.found.original
     if at is None:

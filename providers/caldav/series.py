@@ -10,8 +10,8 @@ from functools import partial
 from providers import etags, series_parts
 from providers.caldav import events, lines, reading, writing
 from providers.caldav.collection import Collection
-from providers.caldav.errors import PROVIDER, Conflict
-from providers.caldav.reading import Known
+from providers.caldav.errors import PROVIDER, PreconditionFailed
+from providers.caldav.reading import FoundEvent
 from providers.errors import EventNotFound, NotFound
 from providers.event_writes import kept_changing
 from providers.events import Changes, Day, Event, Scope, When
@@ -27,7 +27,7 @@ def update(
 
     ``required`` is the etag of the event with this id.
     """
-    with series_parts.splitting(partial(_delete, collection), Conflict) as split:
+    with series_parts.splitting(partial(_delete, collection), PreconditionFailed) as split:
         for _ in range(events.TRIES):
             try:
                 known = events.known_event(collection, event_id)
@@ -48,7 +48,7 @@ def update(
                     if text is not None:
                         try:
                             events.put(collection, master.stored, text)
-                        except Conflict as conflict:
+                        except PreconditionFailed as conflict:
                             # A new time is relative to the series: it must not be written again.
                             read = partial(events.read, collection, master.event.id)
                             event = etags.written_before(conflict, written, read)
@@ -57,7 +57,7 @@ def update(
                             return event
                     return events.written(collection, master.stored.url, master.event.id)
                 return _split(collection, event_id, master, part, changes, split)
-            except Conflict:
+            except PreconditionFailed:
                 continue
         raise kept_changing(PROVIDER, collection.operation)
 
@@ -92,14 +92,14 @@ def delete(
         events.check_notice(collection, master, notify)
         try:
             _end(collection, master, part)
-        except Conflict as conflict:
+        except PreconditionFailed as conflict:
             repeated = repeated or conflict.repeated
             continue
         return
     raise kept_changing(PROVIDER, collection.operation)
 
 
-def _part(collection: Collection, known: Known) -> tuple[Known, Part]:
+def _part(collection: Collection, known: FoundEvent) -> tuple[FoundEvent, Part]:
     """The series of an occurrence, and the occurrence.
 
     :raise EventNotFound: when the object has only changed occurrences: the account is invited to no others
@@ -112,7 +112,7 @@ def _part(collection: Collection, known: Known) -> tuple[Known, Part]:
 
 
 def _split(
-    collection: Collection, event_id: str, master: Known, part: Part, changes: Changes, split: Split
+    collection: Collection, event_id: str, master: FoundEvent, part: Part, changes: Changes, split: Split
 ) -> Event:
     """Store the later part, then end the old one."""
     content = series_parts.later_part(part, changes)
@@ -132,7 +132,7 @@ def _split(
     )
 
 
-def _end(collection: Collection, master: Known, part: Part) -> None:
+def _end(collection: Collection, master: FoundEvent, part: Part) -> None:
     """Give the series an end before the occurrence; changed occurrences from it on are dropped."""
     _require_plain(master)
     ended = series_parts.rest(part)
@@ -148,14 +148,14 @@ def _end(collection: Collection, master: Known, part: Part) -> None:
     events.put(collection, master.stored, events.edited(collection, text))
 
 
-def _is_from(at: When, original: int, master: Known) -> bool:
+def _is_from(at: When, original: int, master: FoundEvent) -> bool:
     """Whether an occurrence with this original start is not before ``at``."""
     if isinstance(at, Day):
         return master.zone.wall(original) >= wall(at, IN_UTC)
     return original >= at.at
 
 
-def _require_plain(master: Known) -> None:
+def _require_plain(master: FoundEvent) -> None:
     """Refuse to split a series with an event that stands for all occurrences from one on.
 
     :raise EventRefused: when there is one

@@ -7,13 +7,13 @@ from typing import Any
 
 from providers.base import Token
 from providers.definition import (
+    CallQuota,
     ConsentGuide,
     Costs,
     Definition,
     GrantGuide,
     OwnSetting,
     Provider,
-    Quota,
     Quotas,
     client_settings,
 )
@@ -110,7 +110,7 @@ SETTINGS = (
 
 def quotas(own: Mapping[str, Any]) -> Quotas:
     """The quotas of the project."""
-    return Quotas(Quota(own["per_minute"], 60), Quota(own["per_minute_and_user"], 60))
+    return Quotas(CallQuota(own["per_minute"], 60), CallQuota(own["per_minute_and_user"], 60))
 
 
 DEFINITION = Definition(

@@ -212,10 +212,10 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
     except transport.NotSent:
         message = "The service lacks the means to ask this account just now"
         raise LocalResourceExhausted(message, operation=call.operation) from None
-    except transport.UnknownHost:
+    except transport.NoSuchHost:
         message = f"{call.provider} could not be reached: there is no host of this name"
         raise UnknownHost(message, operation=call.operation, unsent=True) from None
-    except transport.NoAnswer as error:
+    except transport.ConnectionFailed as error:
         message = f"{call.provider} could not be reached"
         raise NoAnswer(message, operation=call.operation, unsent=error.unsent) from None
     except transport.TooLong:

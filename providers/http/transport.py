@@ -33,7 +33,7 @@ from urllib3.exceptions import (
 
 from providers.http import ssrf_guard
 from providers.http.calls import MAX_BYTES, Reach
-from providers.http.ssrf_guard import ForbiddenUrl, Target
+from providers.http.ssrf_guard import CheckedUrl, ForbiddenUrl
 
 # To connect to one address, in seconds.
 CONNECT_TIMEOUT = 2.0
@@ -69,11 +69,11 @@ class OutOfTime(Unanswered):
     """The deadline passed before the answer was complete."""
 
 
-class NoAnswer(Unanswered):
+class ConnectionFailed(Unanswered):
     """The connection failed, or broke before the answer was complete."""
 
 
-class UnknownHost(NoAnswer):
+class NoSuchHost(ConnectionFailed):
     """The resolver knows no host of this name."""
 
 
@@ -169,7 +169,7 @@ class _Entered:
 
     def _addresses(self, name: str) -> list[str]:
         try:
-            target = Target(True, name, self.port, name, "/")
+            target = CheckedUrl(True, name, self.port, name, "/")
             return ssrf_guard.look_up(target, allow_private=_limits.get().allow_private)
         except ForbiddenUrl:
             raise Private from None
@@ -317,8 +317,8 @@ def exchange(
         if _is_ours(error):
             raise NotSent from error
         if _is_unknown_host(error):
-            raise UnknownHost(unsent=True) from error
-        raise NoAnswer(unsent=_unconnected(error)) from error
+            raise NoSuchHost(unsent=True) from error
+        raise ConnectionFailed(unsent=_unconnected(error)) from error
 
 
 def answers(url: str, *, seconds: float) -> bool:

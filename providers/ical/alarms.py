@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from providers.ical.lines import Unreadable, parameters
+from providers.ical.lines import UnreadableLine, parameters
 from providers.ical.times import duration
 from providers.timestamps import DAY
 
@@ -19,7 +19,7 @@ def minutes_before(given: str, value: str) -> int | None:
         return None
     try:
         length = duration(value.removeprefix("-"))
-    except Unreadable:
+    except UnreadableLine:
         return None
     minutes, rest = divmod(length.days * DAY + length.milliseconds, _MINUTE)
     return minutes if not rest and (value.startswith("-") or minutes == 0) else None

@@ -13,7 +13,7 @@ from providers.ical.bounds import Budget, InvalidCalendar, Limits
 from providers.ical.clocks import IN_UTC, Clock, clock
 from providers.ical.components import Component, parse
 from providers.ical.entries import Entry
-from providers.ical.lines import Unreadable, divide, plain, unfold
+from providers.ical.lines import UnreadableLine, divide, plain, unfold
 from providers.ical.zones import Zones
 
 DEFAULT_LIMITS = Limits()
@@ -173,7 +173,7 @@ def _definitions(zones: list[Component]) -> dict[str, Component]:
     for each in zones:
         try:
             found.setdefault(each.single("TZID"), each)
-        except Unreadable:
+        except UnreadableLine:
             continue
     return found
 
@@ -198,6 +198,6 @@ def _first(calendars: list[Component], name: str) -> str:
         for rest in each.every(name):
             try:
                 return plain(divide(rest)[1])
-            except Unreadable:
+            except UnreadableLine:
                 continue
     return ""

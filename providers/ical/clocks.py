@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from providers.ical.lines import Unreadable
+from providers.ical.lines import UnreadableLine
 from providers.timestamps import DAY, FIRST_MIDNIGHT
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clock on purpose
@@ -121,14 +121,14 @@ class FileClock(Clock):
         super().__init__()
         ordered = sorted(changes, key=lambda change: change[0] - change[1])
         if not ordered:
-            raise Unreadable
+            raise UnreadableLine
         self._before = ordered[0][1]
         self._after = [after for _, _, after in ordered]
         self._moments = [wall - before for wall, before, _ in ordered]
         # A skipped time has the offset before the change, and of a repeated one the first is meant.
         self._walls = [wall + max(0, after - before) for wall, before, after in ordered]
         if self._walls != sorted(self._walls):
-            raise Unreadable
+            raise UnreadableLine
 
     def wall(self, moment: int) -> int:
         """As :meth:`Clock.wall`."""

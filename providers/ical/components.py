@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from providers.ical.bounds import InvalidCalendar, Limits
-from providers.ical.lines import Unreadable, divide
+from providers.ical.lines import UnreadableLine, divide
 
 # Of attendees, only declining ones matter. A line break in front is found faster than the beginning of a
 # line.
@@ -51,7 +51,7 @@ class Component:
         """
         found = self.property(name)
         if found is None:
-            raise Unreadable
+            raise UnreadableLine
         return found[1]
 
     def property(self, name: str) -> tuple[str, str] | None:
@@ -71,7 +71,7 @@ class Component:
         if rest is None or isinstance(rest, str):
             return rest
         if any(each != rest[0] for each in rest):
-            raise Unreadable
+            raise UnreadableLine
         return rest[0]
 
 

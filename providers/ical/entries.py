@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from providers.ical.components import Component
-from providers.ical.lines import Unreadable, divide, parameters
+from providers.ical.lines import UnreadableLine, divide, parameters
 from providers.ical.rules import Rule, possible_rules
 from providers.ical.times import Edge, Length, ZoneReader, duration, moment, moment_of
 from providers.timestamps import FIRST_MIDNIGHT, LAST_MIDNIGHT
@@ -83,7 +83,7 @@ def event(component: Component, zones: ZoneReader) -> Entry:
         entry.declined = frozenset(_declined(component))
     try:
         entry.span = _span(component, zones)
-    except Unreadable:
+    except UnreadableLine:
         entry.problem = "The calendar has an event whose time cannot be read"
         if entry.cancelled and "DTSTART" not in properties and "RECURRENCE-ID" in properties:
             # It says which occurrence is cancelled, and needs no time of its own.
@@ -104,7 +104,7 @@ def _read_exception(entry: Entry, zones: ZoneReader) -> None:
         found = entry.component.property("RECURRENCE-ID")
         assert found is not None
         entry.replaces = moment(*found, zones)
-    except Unreadable:
+    except UnreadableLine:
         # The occurrence that it replaces stays, beside it.
         return
     scope = parameters(found[0]).get("RANGE", "").upper()
@@ -122,7 +122,7 @@ def _read_series(entry: Entry, zones: ZoneReader) -> None:
         entry.added = tuple(
             each for rest in entry.component.every("RDATE") for each in _added(entry, rest, zones)
         )
-    except Unreadable:
+    except UnreadableLine:
         entry.problem = "The calendar has an event whose recurrence cannot be read"
         return
     entry.removed = tuple(each for rest in entry.component.every("EXDATE") for each in _removed(rest, zones))
@@ -141,12 +141,12 @@ def _added(entry: Entry, rest: str, zones: ZoneReader) -> Iterator[Span]:
 def _removed(rest: str, zones: ZoneReader) -> Iterator[Edge]:
     try:
         given, value = divide(rest)
-    except Unreadable:
+    except UnreadableLine:
         return
     for each in value.split(","):
         try:
             yield moment(given, each.strip(), zones)
-        except Unreadable:
+        except UnreadableLine:
             continue
 
 
@@ -154,7 +154,7 @@ def _span(component: Component, zones: ZoneReader) -> Span:
     """The time of an event; https://www.rfc-editor.org/rfc/rfc5545#section-3.6.1."""
     first, last = component.line("DTSTART"), component.line("DTEND")
     if first is None:
-        raise Unreadable
+        raise UnreadableLine
     start = moment_of(first, zones)
     if last is not None:
         return Span(start, moment_of(last, zones))
@@ -181,7 +181,7 @@ def free_busy(component: Component, zones: ZoneReader) -> list[Entry]:
     """
     try:
         spans = list(_busy_spans(component, zones))
-    except Unreadable:
+    except UnreadableLine:
         return [_whole(component, zones)]
     return [Entry(_text(component, "UID"), component, each) for each in spans]
 
@@ -198,7 +198,7 @@ def _whole(component: Component, zones: ZoneReader) -> Entry:
     entry = Entry(_text(component, "UID"), component)
     try:
         entry.span = _span(component, zones)
-    except Unreadable:
+    except UnreadableLine:
         entry.span = None
     if entry.span is None or entry.span.end is None:
         entry.problem = "The calendar has busy time that cannot be read"
@@ -216,7 +216,7 @@ def _text(component: Component, name: str) -> str:
 def _value(rest: str) -> str:
     try:
         return divide(rest)[1]
-    except Unreadable:
+    except UnreadableLine:
         return ""
 
 
@@ -246,7 +246,7 @@ def _declined(component: Component) -> Iterator[str]:
             continue
         try:
             given, value = divide(rest)
-        except Unreadable:
+        except UnreadableLine:
             continue
         if parameters(given).get("PARTSTAT", "").upper() == "DECLINED":
             yield address(value)

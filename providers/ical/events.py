@@ -27,7 +27,7 @@ from providers.ical.calendar import CalendarText
 from providers.ical.clocks import IN_UTC, Clock
 from providers.ical.components import Component
 from providers.ical.entries import Entry, address
-from providers.ical.lines import Unreadable, divide, parameters, plain
+from providers.ical.lines import UnreadableLine, divide, parameters, plain
 from providers.ical.occurrences import Occurrence, occurrence_id, occurrences, period
 from providers.ical.times import Edge, NoZones, moment
 from providers.timestamps import DAY
@@ -183,7 +183,7 @@ def event(
         return None
     try:
         at = moment("", parts[2].upper(), NoZones).instant(own)
-    except Unreadable:
+    except UnreadableLine:
         return None
     for each in occurrences(series_of, at - DAY, at + DAY, own, budget, _is_shown):
         if each.original is not None and occurrence_id(each, own) == event_id:
@@ -219,7 +219,7 @@ def properties(text: str, component: Component) -> Properties:
         elif depth == 1:
             try:
                 found.setdefault(name, []).append(divide(parts[2]))
-            except Unreadable:
+            except UnreadableLine:
                 continue
     return found
 
@@ -306,6 +306,6 @@ def _updated_at(given: Properties) -> int | None:
         return None
     try:
         edge = moment("", found[0][1], NoZones)
-    except Unreadable:
+    except UnreadableLine:
         return None
     return edge.wall if edge.zone is not None else None

@@ -16,7 +16,7 @@ _CARET = re.compile(r"\^(['n^])")
 _CARETS = {"'": '"', "n": "\n", "^": "^"}
 
 
-class Unreadable(ValueError):
+class UnreadableLine(ValueError):
     """A content line, or a value, that cannot be parsed."""
 
 
@@ -42,7 +42,7 @@ def divide(rest: str) -> tuple[str, str]:
         return "", rest[1:].strip()
     found = _PARAMETERS.match(rest)
     if found is None:
-        raise Unreadable
+        raise UnreadableLine
     return found[1], rest[found.end() :].strip()
 
 

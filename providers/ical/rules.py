@@ -17,7 +17,7 @@ from itertools import product
 
 from providers.ical.bounds import Budget
 from providers.ical.clocks import naive
-from providers.ical.lines import Unreadable
+from providers.ical.lines import UnreadableLine
 from providers.ical.times import Edge, NoZones, moment
 from providers.timestamps import DAY
 
@@ -72,7 +72,7 @@ def parse_rule(value: str) -> Rule:
     """
     rule = _parsed(value)
     if rule.count == 0 or (rule.count is not None and rule.until is not None):
-        raise Unreadable
+        raise UnreadableLine
     return rule
 
 
@@ -96,13 +96,13 @@ def _parsed(value: str) -> Rule:
     for each in value.strip().rstrip(";").upper().split(";"):
         name, equals, content = each.partition("=")
         if not equals or name in parts:
-            raise Unreadable
+            raise UnreadableLine
         parts[name] = content
     frequency = parts.pop("FREQ", "")
     # RFC 7529: these are what a rule without them means.
     calendar, skipped = parts.pop("RSCALE", "GREGORIAN"), parts.pop("SKIP", "OMIT")
     if frequency not in FREQUENCIES or (calendar, skipped) != ("GREGORIAN", "OMIT"):
-        raise Unreadable
+        raise UnreadableLine
     weekdays, nth = _by_day(parts.pop("BYDAY", None), frequency)
     rule = Rule(
         frequency,
@@ -123,16 +123,16 @@ def _parsed(value: str) -> Rule:
         positions=_numbers(parts.pop("BYSETPOS", None), 1, 366, signed=True),
     )
     if parts:
-        raise Unreadable
+        raise UnreadableLine
     return rule
 
 
 def _number(text: str, low: int, high: int, *, signed: bool = False) -> int:
     if not _INTEGER.fullmatch(text):
-        raise Unreadable
+        raise UnreadableLine
     number = int(text)
     if not low <= (abs(number) if signed else number) <= high:
-        raise Unreadable
+        raise UnreadableLine
     return number
 
 
@@ -144,7 +144,7 @@ def _numbers(text: str | None, low: int, high: int, *, signed: bool = False) -> 
 
 def _weekday_named(text: str) -> int:
     if text not in _WEEKDAYS:
-        raise Unreadable
+        raise UnreadableLine
     return _WEEKDAYS[text]
 
 
@@ -153,7 +153,7 @@ def _by_day(text: str | None, frequency: str) -> tuple[frozenset[int], frozenset
     for each in text.split(",") if text is not None else ():
         found = _BY_DAY.fullmatch(each.strip())
         if found is None:
-            raise Unreadable
+            raise UnreadableLine
         number, weekday = int(found[1] or 0), _WEEKDAYS[found[2]]
         # A number has a meaning only in months and years; elsewhere each such weekday counts.
         if number and frequency in ("YEARLY", "MONTHLY"):

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from providers.ical.clocks import IN_UTC, Clock, wall_of
-from providers.ical.lines import Unreadable, divide
+from providers.ical.lines import UnreadableLine, divide
 from providers.timestamps import DAY
 
 _VALUE = re.compile(r"(\d{8})(T\d{6})?(Z)?", re.ASCII | re.IGNORECASE)
@@ -75,7 +75,7 @@ def moment(parameters: str, value: str, zones: ZoneReader) -> Edge:
     """
     found = _VALUE.fullmatch(value)
     if found is None:
-        raise Unreadable
+        raise UnreadableLine
     return _edge(zones, parameters, *found.groups())
 
 
@@ -94,7 +94,7 @@ def _edge(
     try:
         if time is None or is_date:
             if time is None and in_utc:
-                raise Unreadable
+                raise UnreadableLine
             # A date has no zone of its own: RFC 5545, 3.2.19.
             zone, _, vague = zones.of("")
             return Edge(wall_of(datetime.fromisoformat(day)), zone, True, vague)
@@ -107,7 +107,7 @@ def _edge(
         else:
             wall = wall_of(datetime.fromisoformat(day + time))
     except ValueError:
-        raise Unreadable from None
+        raise UnreadableLine from None
     return Edge(wall, IN_UTC) if in_utc else Edge(wall, zone, False, vague)
 
 
@@ -118,6 +118,6 @@ def duration(value: str) -> Length:
     """
     found = _DURATION.fullmatch(value)
     if found is None or not any(each is not None for each in found.groups()):
-        raise Unreadable
+        raise UnreadableLine
     weeks, days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
     return Length(7 * weeks + days, ((hours * 60 + minutes) * 60 + seconds) * 1000)

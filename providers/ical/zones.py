@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from providers.ical.bounds import Budget
 from providers.ical.clocks import Clock, FileClock, clock, unknown, wall_of
 from providers.ical.components import Component
-from providers.ical.lines import Unreadable, divide, parameters
+from providers.ical.lines import UnreadableLine, divide, parameters
 from providers.ical.rules import parse_rule, starts
 from providers.ical.times import Edge, NoZones, moment
 from providers.timestamps import DAY
@@ -93,7 +93,7 @@ class Zones:
             return None
         try:
             return FileClock(change for part in definition.parts for change in _changes(part, self._budget))
-        except Unreadable:
+        except UnreadableLine:
             return None
 
 
@@ -122,7 +122,7 @@ def _offset(value: str) -> int:
     """A UTC-OFFSET value in milliseconds; https://www.rfc-editor.org/rfc/rfc5545#section-3.3.14."""
     found = _OFFSET.fullmatch(value)
     if found is None:
-        raise Unreadable
+        raise UnreadableLine
     sign, hours, minutes, seconds = found.groups()
     offset = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)) * 1000
     return -offset if sign == "-" else offset

@@ -53,12 +53,12 @@ def bind(own: Mapping[str, Any]) -> Provider:
     # The adapter and its libraries are loaded by the processes that call servers.
     from providers.ical.bounds import Limits
     from providers.ics.client import SubscribedCalendars
-    from providers.ics.feeds import Feeds, Settings
+    from providers.ics.feeds import Feeds, FeedSettings
     from providers.ics.form import FeedForm
 
     allow_private = bool(own["allow_private"])
     limits = Limits(size=own["max_bytes"], components=own["max_components"])
-    feeds = Feeds(Settings(own["refresh_seconds"], limits, allow_private))
+    feeds = Feeds(FeedSettings(own["refresh_seconds"], limits, allow_private))
     calendars = SubscribedCalendars(feeds)
     form = FeedForm(feeds, allow_private=allow_private)
     return Provider(calendars=calendars, changes=calendars, form=form)

@@ -31,7 +31,7 @@ _BLOCK = 28 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FeedSettings:
     """``seconds``: the least time between two requests to a feed."""
 
     seconds: int = 300
@@ -88,7 +88,7 @@ class Feed:
 class Feeds:
     """Reads feeds; two accounts with one address share it. Thread-safe."""
 
-    def __init__(self, settings: Settings, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: FeedSettings, now: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._now = now
         self._kept: OrderedDict[str, Feed] = OrderedDict()

@@ -39,7 +39,7 @@ PartReply = HttpReply | ProviderError
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchGet:
     """One GET of a batch: ``id`` is the caller's, ``path`` begins with a slash below the base URL.
 
     ``prefer`` is the part's own header: headers of the batch do not apply to its parts.
@@ -69,7 +69,7 @@ class Batches:
         # Graph's answer to a batch could not be parsed, so parts are requested one by one.
         self._singly = False
 
-    def fetch(self, parts: Sequence[Part]) -> dict[str, Answer]:
+    def fetch(self, parts: Sequence[BatchGet]) -> dict[str, Answer]:
         """An answer or an error for every part, by its id.
 
         A failed batch fails its parts if an earlier batch was answered; otherwise its error is raised.
@@ -81,7 +81,7 @@ class Batches:
             answers |= self._settle(parts[first : first + PARTS_PER_BATCH])
         return answers
 
-    def _settle(self, parts: Sequence[Part]) -> dict[str, Answer]:
+    def _settle(self, parts: Sequence[BatchGet]) -> dict[str, Answer]:
         """Send one batch, then retry those of its parts that may succeed."""
         answers: dict[str, Answer] = {}
         tries = 0
@@ -98,7 +98,7 @@ class Batches:
             parts = [*rejected, *self._again(parts, rejected, replies, answers, tries)]
         return answers
 
-    def _exchange(self, parts: Sequence[Part]) -> Mapping[str, PartReply] | ProviderError:
+    def _exchange(self, parts: Sequence[BatchGet]) -> Mapping[str, PartReply] | ProviderError:
         """The replies to one batch, or its error; the error is raised if no batch was answered before."""
         try:
             replies = self._replies(parts)
@@ -113,7 +113,7 @@ class Batches:
             self._bearer.accept()
         return replies
 
-    def _replies(self, parts: Sequence[Part]) -> Mapping[str, PartReply]:
+    def _replies(self, parts: Sequence[BatchGet]) -> Mapping[str, PartReply]:
         """The replies by part id; parts are requested one by one once a batch could not be parsed.
 
         One part can spoil the JSON of all: an array that is not closed, or HTML in the place of a body.
@@ -125,7 +125,7 @@ class Batches:
                 self._singly = True
         return self._each_alone(parts)
 
-    def _each_alone(self, parts: Sequence[Part]) -> dict[str, PartReply]:
+    def _each_alone(self, parts: Sequence[BatchGet]) -> dict[str, PartReply]:
         """The replies to parts that are requested one after the other."""
         headers = correlation_header(self._bearer)
         replies: dict[str, PartReply] = {}
@@ -157,12 +157,12 @@ class Batches:
 
     def _again(
         self,
-        parts: Sequence[Part],
-        rejected: Sequence[Part],
+        parts: Sequence[BatchGet],
+        rejected: Sequence[BatchGet],
         replies: Mapping[str, PartReply],
         answers: dict[str, Answer],
         tries: int,
-    ) -> list[Part]:
+    ) -> list[BatchGet]:
         """The other parts to retry, after the wait."""
         waits = self._waits(parts, replies, answers, tries)
         patient = {part: wait for part, wait in waits.items() if wait is not None and part not in rejected}
@@ -172,14 +172,14 @@ class Batches:
 
     def _waits(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[BatchGet],
         replies: Mapping[str, PartReply],
         answers: dict[str, Answer],
         tries: int,
-    ) -> dict[Part, float | None]:
+    ) -> dict[BatchGet, float | None]:
         """Seconds before each part is retried. Once the reported failure is given up, only limits count."""
         reported = self._reported_failure(answers[part.id] for part in parts)
-        waits: dict[Part, float | None] = {}
+        waits: dict[BatchGet, float | None] = {}
         gave_up = False
         # The reported failure is the first one, and its decision also applies to the following parts.
         for part in parts:
@@ -222,7 +222,7 @@ class Batches:
             return unreadable(PROVIDER, self.operation)
         return cast("Json", reply.body) if reply.ok else error_for(reply)
 
-    def _batched(self, parts: Sequence[Part]) -> dict[str, PartReply]:
+    def _batched(self, parts: Sequence[BatchGet]) -> dict[str, PartReply]:
         """Graph's replies by part id, in any order; a part without a reply is missing.
 
         :raise Unreadable: when the answer cannot be parsed, or has two replies to one part
@@ -266,7 +266,7 @@ class Batches:
         )
 
 
-def rejected_parts(parts: Sequence[Part], replies: Mapping[str, PartReply]) -> list[Part]:
+def rejected_parts(parts: Sequence[BatchGet], replies: Mapping[str, PartReply]) -> list[BatchGet]:
     """The parts that were answered with 401."""
     found = ((part, replies.get(part.id)) for part in parts)
     return [part for part, reply in found if isinstance(reply, HttpReply) and reply.status == 401]
@@ -281,7 +281,7 @@ def _text_body(body: object) -> Json | None:
     return json_object(body.encode("utf-8", "replace")) if isinstance(body, str) else None
 
 
-def _request(part: Part) -> Json:
+def _request(part: BatchGet) -> Json:
     return {"id": part.id, "method": "GET", "url": part.path, "headers": {"Prefer": part.prefer}}
 
 
@@ -289,7 +289,7 @@ def _request(part: Part) -> Json:
 Pages = list[Json] | ProviderError
 
 
-def every_page(batches: Batches, parts: Sequence[Part]) -> dict[str, Pages]:
+def every_page(batches: Batches, parts: Sequence[BatchGet]) -> dict[str, Pages]:
     """The pages of each part by its id; links to next pages become parts of further batches.
 
     https://learn.microsoft.com/en-us/graph/paging
@@ -312,7 +312,7 @@ def every_page(batches: Batches, parts: Sequence[Part]) -> dict[str, Pages]:
                 found[part_id] += [answer] if isinstance(answer, dict) else []
                 if path is not None:
                     seen.add((part_id, path))
-                    following.append(Part(part_id, path, prefer[part_id]))
+                    following.append(BatchGet(part_id, path, prefer[part_id]))
         parts = following
     return found | failed
 

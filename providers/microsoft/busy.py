@@ -22,7 +22,7 @@ from providers.base import (
 from providers.errors import ProviderError, RateLimited, Reason, Unavailable, Unreadable
 from providers.http.calls import Bearer, token_refused_here
 from providers.microsoft import parse
-from providers.microsoft.batch import Answer, Batches, Pages, Part, PartReply, every_page, rejected_parts
+from providers.microsoft.batch import Answer, Batches, BatchGet, Pages, PartReply, every_page, rejected_parts
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.mailbox import (
     AS_TEXT,
@@ -61,7 +61,7 @@ class MemberBatches(Batches):
         self._mailboxes = mailboxes
         self._reporters = reporters
 
-    def _settle(self, parts: Sequence[Part]) -> dict[str, Answer]:
+    def _settle(self, parts: Sequence[BatchGet]) -> dict[str, Answer]:
         """Send one batch; the parts whose token was rejected are sent once more, with another token.
 
         An answer that cannot be parsed shows nothing about any mailbox: each member is then read separately.
@@ -78,7 +78,7 @@ class MemberBatches(Batches):
                 _report(reporter, of_mailbox)
         return answers
 
-    def _answers(self, parts: Sequence[Part]) -> dict[str, Answer]:
+    def _answers(self, parts: Sequence[BatchGet]) -> dict[str, Answer]:
         """The answer to each part of one batch."""
         replies = self._exchange(parts)
         if isinstance(replies, ProviderError):
@@ -91,7 +91,7 @@ class MemberBatches(Batches):
             return answers | self._answers(rejected)
         return answers | {part.id: token_refused_here(PROVIDER, self.operation) for part in rejected}
 
-    def _replies(self, parts: Sequence[Part]) -> Mapping[str, PartReply]:
+    def _replies(self, parts: Sequence[BatchGet]) -> Mapping[str, PartReply]:
         return self._batched(parts)
 
 
@@ -127,7 +127,9 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
     every zone; when reading it fails for now, only calendars with busy all-day events fail.
     """
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
-    views = [Part(number, _view(mailbox.calendar_path(each), start, end)) for number, each in names.items()]
+    views = [
+        BatchGet(number, _view(mailbox.calendar_path(each), start, end)) for number, each in names.items()
+    ]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [], parse.decode_view)
     zone = parse.mailbox_zone(answers.get(SETTINGS))
     found: dict[str, list[Period]] = {}
@@ -142,7 +144,7 @@ def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end:
 
 def without(mailbox: Mailbox, calendar_id: str, event_id: str, start: int, end: int) -> Read:
     """The busy periods of one calendar as if an event, or one occurrence of a series, were not in it."""
-    view = Part(
+    view = BatchGet(
         PRIMARY, _view(mailbox.calendar_path(calendar_id), start, end, fields=f"id,{_FIELDS}"), AS_TEXT
     )
     answers = mailbox.fetch([*mailbox.settings(), view])
@@ -177,7 +179,7 @@ def of_members(
     views = every_page(
         batches,
         [
-            Part(number, _view(calendar_path(user_path(address), calendar), start, end))
+            BatchGet(number, _view(calendar_path(user_path(address), calendar), start, end))
             for (address, calendar), number in numbers.items()
         ],
     )
@@ -195,7 +197,7 @@ def of_members(
             failed[number] = error
     # One part for each mailbox, under the number of one of its calendars.
     asking = {address_of[number]: number for number in needed}
-    parts = [Part(number, settings_path(user_path(address))) for address, number in asking.items()]
+    parts = [BatchGet(number, settings_path(user_path(address))) for address, number in asking.items()]
     settings = every_page(batches, parts)
     for number in needed:
         answer = settings[asking[address_of[number]]]

@@ -19,7 +19,7 @@ from providers.changes import ChangePage
 from providers.errors import EventNotFound, ProviderError
 from providers.events import Changes, CreateResult, Draft, Event, Response, Scope
 from providers.microsoft import busy, change_feed, creation, events, parse, series
-from providers.microsoft.batch import Part
+from providers.microsoft.batch import BatchGet
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.mailbox import SETTINGS, Mailbox
 from providers.microsoft.oauth import MicrosoftEndpoints
@@ -47,7 +47,10 @@ class Microsoft:
         """Every calendar of the mailbox, with its zone: UTC when that is not known."""
         operation = Operation.LIST_CALENDARS
         mailbox = self._mailbox(account, operation, deadline)
-        parts = [Part(_CALENDARS, f"{mailbox.path}/calendars?$top={CALENDARS_PER_PAGE}"), *mailbox.settings()]
+        parts = [
+            BatchGet(_CALENDARS, f"{mailbox.path}/calendars?$top={CALENDARS_PER_PAGE}"),
+            *mailbox.settings(),
+        ]
         answers = mailbox.fetch(parts)
         listed = answers[_CALENDARS]
         if isinstance(listed, ProviderError):
@@ -60,7 +63,7 @@ class Microsoft:
         """The default calendar of the mailbox, its owner's address and its zone, ``""`` if not readable."""
         operation = Operation.LIST_CALENDARS
         mailbox = self._mailbox(account, operation, deadline)
-        calendar = Part(PRIMARY, f"{mailbox.calendar_path(PRIMARY)}?$select=id,owner")
+        calendar = BatchGet(PRIMARY, f"{mailbox.calendar_path(PRIMARY)}?$select=id,owner")
         answers = mailbox.fetch([calendar, *mailbox.settings()])
         entries = answers[PRIMARY]
         if isinstance(entries, ProviderError):

@@ -7,13 +7,13 @@ from typing import Any
 
 from providers.base import Token
 from providers.definition import (
+    CallQuota,
     ConsentGuide,
     Costs,
     Definition,
     GrantGuide,
     OwnSetting,
     Provider,
-    Quota,
     Quotas,
     client_settings,
 )
@@ -88,7 +88,7 @@ SETTINGS = (
 
 def quotas(own: Mapping[str, Any]) -> Quotas:
     """One app across all tenants, and a mailbox: https://learn.microsoft.com/en-us/graph/throttling-limits"""
-    return Quotas(Quota(130_000, 10), Quota(own["per_mailbox"], 600))
+    return Quotas(CallQuota(130_000, 10), CallQuota(own["per_mailbox"], 600))
 
 
 DEFINITION = Definition(

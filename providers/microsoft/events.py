@@ -25,7 +25,7 @@ from providers.events import Changes, Event, Moment, Response, ResponseStatus, o
 from providers.http.calls import Json, unreadable
 from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.microsoft import body, parse, parse_events, properties, writing
-from providers.microsoft.batch import Pages, Part
+from providers.microsoft.batch import BatchGet, Pages
 from providers.microsoft.errors import PROVIDER, EventOutdated
 from providers.microsoft.mailbox import AS_HTML, AS_TEXT, SETTINGS, Mailbox
 from providers.microsoft.parse_events import Reader
@@ -64,7 +64,7 @@ def _lists(
     mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int
 ) -> dict[str, tuple[Reader, Pages]]:
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
-    views = [Part(number, _view(mailbox, each, start, end), AS_TEXT) for number, each in names.items()]
+    views = [BatchGet(number, _view(mailbox, each, start, end), AS_TEXT) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
     zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS)))
     return {
@@ -103,7 +103,7 @@ def find_by_meta_id(
 ) -> GraphEvent | None:
     """The oldest live event of a calendar with exactly this value of a property, by creation."""
     query = f"{properties.filter_by_property(property_id, wanted)}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
-    part = Part("found", f"{mailbox.calendar_path(calendar_id)}/events?{query}", AS_TEXT)
+    part = BatchGet("found", f"{mailbox.calendar_path(calendar_id)}/events?{query}", AS_TEXT)
     pages = mailbox.fetch([part])[part.id]
     if isinstance(pages, ProviderError):
         raise pages
@@ -424,7 +424,7 @@ def lies_in(mailbox: Mailbox, calendar_id: str, record: GraphEvent) -> bool:
 def _ids_around(mailbox: Mailbox, calendar_id: str, start: int) -> set[str | None]:
     """The ids of a calendar's events within a day of ``start``, and of their series."""
     window = mailbox.view_path(calendar_id, start - DAY, start + DAY)
-    part = Part("view", f"{window}&$select=id,seriesMasterId&$top={_IDS_PER_PAGE}", AS_TEXT)
+    part = BatchGet("view", f"{window}&$select=id,seriesMasterId&$top={_IDS_PER_PAGE}", AS_TEXT)
     pages = mailbox.fetch([part])[part.id]
     if isinstance(pages, ProviderError):
         raise pages

@@ -15,7 +15,7 @@ from providers.event_writes import with_outcome, write_with_known_zone
 from providers.http.calls import Bearer, Call, Decode, Json, json_object
 from providers.http.send import send
 from providers.microsoft import parse
-from providers.microsoft.batch import Batches, Pages, Part, correlation_header, every_page, relative
+from providers.microsoft.batch import Batches, BatchGet, Pages, correlation_header, every_page, relative
 from providers.microsoft.errors import PROVIDER, error_for, write_error_for
 from providers.microsoft.scopes import SCOPES
 from providers.scopes import Operation
@@ -55,7 +55,7 @@ class Mailbox:
         other.deadline = deadline
         return other
 
-    def fetch(self, parts: Sequence[Part], decode: Decode = json_object) -> dict[str, Pages]:
+    def fetch(self, parts: Sequence[BatchGet], decode: Decode = json_object) -> dict[str, Pages]:
         """Every page of every part; see :func:`every_page`. ``decode`` reads the answer to a batch."""
         batches = Batches(self._graph, self._bearer, self.operation, deadline=self.deadline, decode=decode)
         return every_page(batches, parts)
@@ -93,9 +93,9 @@ class Mailbox:
         """The path of a link in an answer, which is absolute; see :func:`relative`."""
         return relative(link, self._graph, self.operation)
 
-    def settings(self) -> list[Part]:
+    def settings(self) -> list[BatchGet]:
         """The part for the mailbox's zone; empty without permission to read it."""
-        return [Part(SETTINGS, settings_path(self.path))] if self._tells_zone else []
+        return [BatchGet(SETTINGS, settings_path(self.path))] if self._tells_zone else []
 
     @cached_property
     def zone(self) -> parse.Zone:

@@ -39,7 +39,7 @@ class WrongIssuer(ProviderError):
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class ClientRegistration:
     """This installation at the identity provider. ``role_claim`` is asked for if an id token lacks it."""
 
     issuer: str
@@ -64,7 +64,7 @@ class Asserted:
 class IdentityProvider:
     """Thread-safe. Metadata and keys are kept for an hour."""
 
-    def __init__(self, registration: Registration) -> None:
+    def __init__(self, registration: ClientRegistration) -> None:
         self._registered = registration
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[float, Json]] = {}

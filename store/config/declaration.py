@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from store.config import branding, openid, service_urls
 from store.config.setting import SettingsError, declare
-from store.coordination.provider_limits import Limit
+from store.coordination.provider_limits import CallLimit
 
 A_DAY = 86_400
 A_WEEK = 7 * A_DAY
@@ -150,7 +150,7 @@ class ProviderSettings:
         names = [each.name for each in fields(self) if each.name.startswith(prefix)]
         return {name.removeprefix(prefix): getattr(self, name) for name in names}
 
-    def limits(self) -> tuple[Mapping[str, Limit], Mapping[str, Limit]]:
+    def limits(self) -> tuple[Mapping[str, CallLimit], Mapping[str, CallLimit]]:
         """The limits of calls by provider: for the installation, and for each account."""
         return {}, {}
 

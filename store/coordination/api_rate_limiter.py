@@ -30,7 +30,7 @@ _TEXT += Script("coordination/scripts/request_limits.lua").text
 Command = tuple[str | int, ...]
 
 
-class Quota(NamedTuple):
+class RemainingQuota(NamedTuple):
     """The remaining quota of a key or of its organization; ``reset`` is in how many seconds it grows."""
 
     refused: bool
@@ -40,7 +40,7 @@ class Quota(NamedTuple):
     of_organization: bool = False
 
 
-class Limit(NamedTuple):
+class RequestLimit(NamedTuple):
     """The most requests a minute of a key, or of all keys of an organization.
 
     Its counters are named after ``name``.
@@ -51,10 +51,10 @@ class Limit(NamedTuple):
     of_organization: bool = False
 
 
-Limits = tuple[Limit, ...]
+Limits = tuple[RequestLimit, ...]
 
 
-def take(fast_redis: FastRedis, limits: Limits) -> Quota:
+def take(fast_redis: FastRedis, limits: Limits) -> RemainingQuota:
     """Count a request, unless that exceeds one of the limits, of which there is at least one.
 
     :raise redis.RedisError: when Redis is down
@@ -69,7 +69,7 @@ def command(limits: Limits) -> Command:
     return ("EVAL", _TEXT, len(counters), *counters, WINDOW, *(each.most for each in limits))
 
 
-def quota(reply: Any, limits: Limits) -> Quota:
+def quota(reply: Any, limits: Limits) -> RemainingQuota:
     """The quota that the reply to ``command`` says: the one that refuses, else the smallest."""
     refusing, *windows = reply
     found = [
@@ -79,11 +79,11 @@ def quota(reply: Any, limits: Limits) -> Quota:
     return min(found, key=lambda each: (not each.refused, each.remaining))
 
 
-def _quota(limit: Limit, window: list[Any], *, refused: bool) -> Quota:
+def _quota(limit: RequestLimit, window: list[Any], *, refused: bool) -> RemainingQuota:
     before, before_ends, now, now_ends = (max(0, int(each or 0)) for each in window)
     remaining = max(0, limit.most - now - before * before_ends // _MILLISECONDS)
     # Quota grows one by one as the previous minute recedes, or once this minute has become the previous.
     moments = [before_ends % (_MILLISECONDS / before)] if before else []
     moments += [now_ends - _MILLISECONDS] if now else []
     reset = max(1, -(-int(min(moments, default=0)) // 1000))
-    return Quota(refused, limit.most, remaining, reset, limit.of_organization)
+    return RemainingQuota(refused, limit.most, remaining, reset, limit.of_organization)

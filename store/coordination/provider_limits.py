@@ -102,7 +102,7 @@ class BreakerLimits(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class CallLimit:
     """At most ``calls`` (two or more) in any window of ``seconds``."""
 
     calls: int
@@ -118,7 +118,7 @@ class Limit:
 
 
 # For a provider without a known limit.
-UNLIMITED = Limit(1_000_000_000, 1)
+UNLIMITED = CallLimit(1_000_000_000, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,8 @@ class ProviderLimits:
     def __init__(
         self,
         redis: Redis,
-        projects: Mapping[str, Limit],
-        accounts: Mapping[str, Limit],
+        projects: Mapping[str, CallLimit],
+        accounts: Mapping[str, CallLimit],
         breaker: BreakerLimits,
         *,
         clock: Callable[[], float] | None = None,

@@ -164,7 +164,8 @@ class PendingConsent:
     the hash of the cookie of the only browser that may finish this consent; None lets any browser finish it.
     ``invitation_id`` is the invitation that the consent began with, and ``retry_path`` the path of its page,
     which contains the invitation's secret. ``expires_at`` is the POSIX time until which it can be finished.
-    ``account`` names the connection that is replaced: see ``store.sql.queries.connections:Account``.
+    ``account`` names the connection that is replaced, as ``store.sql.queries.connections:ReplacedConnection``
+    says.
     """
 
     user_id: int

@@ -73,7 +73,7 @@ EVERY = (
 
 
 @dataclass(slots=True)
-class Progress:
+class ColumnProgress:
     """The progress of one column: values re-encrypted, and values that no key decrypts."""
 
     column: SealedColumn
@@ -81,13 +81,13 @@ class Progress:
     undecryptable: int = 0
 
 
-def reencrypt(database: Database, keyring: Keyring, *, batch: int = BATCH) -> Iterator[Progress]:
+def reencrypt(database: Database, keyring: Keyring, *, batch: int = BATCH) -> Iterator[ColumnProgress]:
     """Re-encrypt everything with the first key, and yield the progress after each batch.
 
     A value that changes meanwhile is never overwritten. The rotation may be interrupted and restarted.
     """
     for column in EVERY:
-        progress = Progress(column)
+        progress = ColumnProgress(column)
         last: tuple[Any, ...] | None = None
         while True:
             rows = _older(database, keyring, column, after=last, limit=batch)
@@ -127,7 +127,9 @@ def _older(
         return session.execute(query).all()
 
 
-def _seal(database: Database, keyring: Keyring, rows: Sequence[Sequence[Any]], progress: Progress) -> None:
+def _seal(
+    database: Database, keyring: Keyring, rows: Sequence[Sequence[Any]], progress: ColumnProgress
+) -> None:
     sealed = progress.column
     with database.writing() as session:
         for *key, old in rows:

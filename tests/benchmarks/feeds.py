@@ -16,7 +16,7 @@ from providers.base import PRIMARY, Account, Token
 from providers.ical.busy import busy_periods
 from providers.ical.calendar import read
 from providers.ics.client import SubscribedCalendars
-from providers.ics.feeds import Feeds, Settings
+from providers.ics.feeds import Feeds, FeedSettings
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.report import Report, progress, seconds
 from tests.benchmarks.scale import Scale
@@ -132,7 +132,7 @@ def _unchanged(content: bytes, scale: Scale) -> float:
     server.start()
     try:
         account = Account(None, frozenset({"read"}), _Stored(ours.recv()))
-        adapter = SubscribedCalendars(Feeds(Settings(seconds=0, allow_private=True)))
+        adapter = SubscribedCalendars(Feeds(FeedSettings(seconds=0, allow_private=True)))
 
         def ask() -> None:
             adapter.busy(account, [PRIMARY], START, END, deadline=time.monotonic() + 30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from providers.caldav.credentials import Credentials
+from providers.caldav.credentials import BasicCredentials
 from providers.errors import connection_ended
 from store.sql.queries import connection_rows, connections, users
 from store.sql.queries.connection_rows import Tokens
@@ -178,7 +178,7 @@ def test_a_connection_that_is_gone_cannot_be_reconnected(signed_in, new_user):
 def test_what_to_do_about_an_ended_account(signed_in, api, stores, new_user, url, said):
     user = new_user()
     with stores.database.writing() as session:
-        known = Credentials(url, "ada@example.org", PASSWORD, url, (url,), url)
+        known = BasicCredentials(url, "ada@example.org", PASSWORD, url, (url,), url)
         row, _ = connections.replace(
             session,
             stores.keyring,

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from app.dashboard import audit_log
-from app.dashboard.audit_log import Target, target_of
+from app.dashboard.audit_log import AuditTarget, target_of
 from app.dashboard.sign_in import login_throttle
 from store.sql.models import AuditRecord, now
 from store.sql.queries import audit
@@ -156,19 +156,19 @@ def test_long_values_are_cut(stores, record, unique):
 @pytest.mark.parametrize(
     ("action", "subject", "target"),
     [
-        ("createUser", "ada", Target("user", "ada")),
-        ("connect", "ada/google", Target("user", "ada")),
-        ("renameUser", "ada to grace", Target("user", "grace")),
+        ("createUser", "ada", AuditTarget("user", "ada")),
+        ("connect", "ada/google", AuditTarget("user", "ada")),
+        ("renameUser", "ada to grace", AuditTarget("user", "grace")),
         ("deleteUser", "ada", None),
-        ("inviteUser", "ada", Target("user", "ada")),
-        ("revokeInvitation", "ada", Target("user", "ada")),
-        ("replayFailedDeliveries", f"wh_{'0' * 24}", Target("webhook", f"wh_{'0' * 24}")),
-        ("changeOrganization", "acme to acme-2", Target("organization", "acme-2")),
-        ("addMembers", "3 to acme", Target("organization", "acme")),
-        ("storeGrant", "acme/google", Target("organization", "acme")),
-        ("replayDelivery", f"wh_{'0' * 24}/msg_1", Target("webhook", f"wh_{'0' * 24}")),
-        ("createKey", "alm_1234", Target("list", "keys")),
-        ("changeRole", "Ada L.", Target("person", "Ada L.")),
+        ("inviteUser", "ada", AuditTarget("user", "ada")),
+        ("revokeInvitation", "ada", AuditTarget("user", "ada")),
+        ("replayFailedDeliveries", f"wh_{'0' * 24}", AuditTarget("webhook", f"wh_{'0' * 24}")),
+        ("changeOrganization", "acme to acme-2", AuditTarget("organization", "acme-2")),
+        ("addMembers", "3 to acme", AuditTarget("organization", "acme")),
+        ("storeGrant", "acme/google", AuditTarget("organization", "acme")),
+        ("replayDelivery", f"wh_{'0' * 24}/msg_1", AuditTarget("webhook", f"wh_{'0' * 24}")),
+        ("createKey", "alm_1234", AuditTarget("list", "keys")),
+        ("changeRole", "Ada L.", AuditTarget("person", "Ada L.")),
         ("createUser", "<b>", None),
         ("signIn", "127.0.0.1", None),
     ],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dashboard.activity import HEAD, HEIGHT, TICKS, Chart, Series
+from app.dashboard.activity import HEAD, HEIGHT, TICKS, Chart, PlotSeries
 
 counted = st.integers(0, 10**7)
 stacks = st.integers(1, 40).flatmap(
@@ -16,12 +16,12 @@ measured = st.lists(st.none() | st.floats(0.01, 20_000), min_size=1, max_size=40
 
 
 def chart(rows, *, stacked: bool) -> Chart:
-    return Chart("", [Series(str(n), f"style-{n}", row) for n, row in enumerate(rows)], "", stacked)
+    return Chart("", [PlotSeries(str(n), f"style-{n}", row) for n, row in enumerate(rows)], "", stacked)
 
 
 @pytest.mark.parametrize(("slowest", "label"), [(2000, "2 s"), (6000, "6 s"), (800, "800 ms"), (0.5, "1 ms")])
 def test_a_long_time_is_labelled_in_seconds(slowest, label):
-    found = Chart("Response times", [Series("median", "p50", [slowest])], " ms", stacked=False)
+    found = Chart("Response times", [PlotSeries("median", "p50", [slowest])], " ms", stacked=False)
 
     assert found.ticks()[-1].label == label
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from app.cli.doctor import State, environment
+from app.cli.doctor import CheckState, environment
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_empty_environment_is_ok():
     assert environment.settings(os.environ) == (
-        State.OK,
+        CheckState.OK,
         "Each can be read; not at their default: none",
         "",
     )
@@ -34,7 +34,7 @@ def test_changed_settings_are_shown_without_their_secrets(monkeypatch, tmp_path)
 
     state, sentence, _ = environment.settings(os.environ)
 
-    assert state is State.OK
+    assert state is CheckState.OK
     assert sentence.endswith(
         "not at their default: ALMANAC_REDIS_URL (secret), ALMANAC_SECRET_KEY (secret), "
         "ALMANAC_WEBHOOKS_RETRY_SECONDS=5,60, ALMANAC_FANOUT_DEADLINE=7.5, ALMANAC_FLOWER_PASSWORD (secret)"
@@ -59,7 +59,7 @@ def test_an_unknown_variable_is_a_warning_with_its_name_alone(monkeypatch, name,
 
     state, sentence, found = environment.settings(os.environ)
 
-    assert state is State.WARNING
+    assert state is CheckState.WARNING
     assert sentence.startswith(f"{name} is not a setting. Each can be read")
     assert found == advice
     assert "planted" not in sentence
@@ -69,4 +69,4 @@ def test_variables_of_clients_are_not_unknown(monkeypatch):
     monkeypatch.setenv("ALMANAC_API_KEY", "alm_planted")
     monkeypatch.setenv("ALMANAC_URL", "https://almanac.example.com")
 
-    assert environment.settings(os.environ)[0] is State.OK
+    assert environment.settings(os.environ)[0] is CheckState.OK

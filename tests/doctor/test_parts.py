@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from app.cli.doctor import Diagnosis, State, storage
+from app.cli.doctor import CheckState, Diagnosis, storage
 from app.cli.doctor.diagnosis import Check, Examination
 from app.cli.doctor.report import report
 from store.cache.last_reads import LastRead
@@ -43,7 +43,10 @@ def test_each_line_is_there_when_its_check_is_done(installation, monkeypatch):
     monkeypatch.setattr(
         "app.cli.doctor.CHECKS",
         tuple(
-            Check(name, lambda _, name=name: (heard_by.update({name: len(lines)}), (State.OK, "Fine", ""))[1])
+            Check(
+                name,
+                lambda _, name=name: (heard_by.update({name: len(lines)}), (CheckState.OK, "Fine", ""))[1],
+            )
             for name in ("one", "two")
         ),
     )
@@ -98,7 +101,7 @@ def test_without_a_worker_the_provider_checks_are_skipped(installation, stores):
 
 
 def test_accounts_that_cannot_be_read_and_open_breakers_are_counted(examination, stores):
-    assert run_check(examination, "accounts").state is State.OK
+    assert run_check(examination, "accounts").state is CheckState.OK
     with stores.redis.pipeline() as pipe:
         read = LastRead(1_000, "providerError", "It is down", provider="google")
         stores.last_reads.note(pipe, [("a connection", read), ("another", read)])
@@ -108,7 +111,7 @@ def test_accounts_that_cannot_be_read_and_open_breakers_are_counted(examination,
 
     diagnosis = run_check(examination, "accounts")
 
-    assert diagnosis.state is State.WARNING
+    assert diagnosis.state is CheckState.WARNING
     assert "cannot be booked: 2 (Google providerError 2)" in diagnosis.sentence
     assert "Google fails, and its reads are refused for some seconds" in diagnosis.sentence
     stores.last_reads.forget(["a connection", "another"])
@@ -119,7 +122,7 @@ def test_a_queue_without_a_worker_is_named(installation, examination):
     with installation.worker(Queue.READS, Queue.WRITES, Queue.WEBHOOKS):
         diagnosis = run_check(examination, "workers")
 
-    assert (diagnosis.state, diagnosis.sentence) == (State.WRONG, "No worker takes the queue upkeep")
+    assert (diagnosis.state, diagnosis.sentence) == (CheckState.WRONG, "No worker takes the queue upkeep")
 
 
 def test_a_database_that_is_down_is_wrong_within_seconds(installation, stores):
@@ -151,7 +154,7 @@ def test_a_database_of_a_later_version_is_not_to_be_migrated(installation, exami
 
         diagnosis = run_check(examination, "database")
 
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     assert "later version" in diagnosis.sentence
 
 
@@ -195,9 +198,9 @@ def test_an_identity_provider_that_has_died_is_unavailable_though_its_metadata_a
             issuer.faults["/.well-known/openid-configuration"] = (503, b"")
             dead = check_with(settings, "identity provider")
 
-    assert alive.state is State.OK
+    assert alive.state is CheckState.OK
     assert alive.sentence.startswith(f"{issuer.url} has answered a worker just now")
-    assert (dead.state, dead.sentence) == (State.WRONG, "The identity provider did not answer")
+    assert (dead.state, dead.sentence) == (CheckState.WRONG, "The identity provider did not answer")
 
 
 def test_workers_that_may_open_more_connections_than_postgresql_allows_are_a_warning(examination, stores):
@@ -206,7 +209,7 @@ def test_workers_that_may_open_more_connections_than_postgresql_allows_are_a_war
     with own_postgresql() as url:
         settings = replace(examination.settings, database_url=url)
         with Examination(settings) as guest:
-            assert run_check(guest, "database connections").state is State.OK
+            assert run_check(guest, "database connections").state is CheckState.OK
             with psycopg.connect(services.POSTGRESQL) as admin:
                 (allowed,) = admin.execute("SHOW max_connections").fetchone()
             names = [f"worker{number}" for number in range(int(allowed) // MOST_CONNECTIONS + 1)]
@@ -215,11 +218,11 @@ def test_workers_that_may_open_more_connections_than_postgresql_allows_are_a_war
             diagnosis = run_check(guest, "database connections")
             pooled = replace(settings, database_url=f"{url}?prepare_threshold=none")
             with Examination(pooled) as behind_a_pooler:
-                assert run_check(behind_a_pooler, "database connections").state is State.OK
+                assert run_check(behind_a_pooler, "database connections").state is CheckState.OK
     for name in names:
         stores.heartbeats.record_worker_exit(name)
 
-    assert diagnosis.state is State.WARNING
+    assert diagnosis.state is CheckState.WARNING
     assert f"PostgreSQL allows {allowed}; {len(names)} workers" in diagnosis.sentence
     assert "max_connections" in diagnosis.advice
 
@@ -227,12 +230,12 @@ def test_workers_that_may_open_more_connections_than_postgresql_allows_are_a_war
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
 def test_a_redis_that_drops_keys_is_wrong_once_it_has_a_limit(examination, stores, policy):
     stores.redis.config_set("maxmemory-policy", policy)
-    assert run_check(examination, "redis memory").state is State.OK
+    assert run_check(examination, "redis memory").state is CheckState.OK
 
     stores.redis.config_set("maxmemory", 64 * 2**20)
 
     diagnosis = run_check(examination, "redis memory")
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     assert policy in diagnosis.sentence
     assert diagnosis.advice == "Set maxmemory-policy noeviction in Redis"
 
@@ -240,16 +243,16 @@ def test_a_redis_that_drops_keys_is_wrong_once_it_has_a_limit(examination, store
 def test_a_redis_that_is_nearly_full_is_a_warning(examination, stores):
     stores.redis.config_set("maxmemory", int(stores.redis.info("memory")["used_memory"] * 1.1))
 
-    assert run_check(examination, "redis memory").state is State.WARNING
+    assert run_check(examination, "redis memory").state is CheckState.WARNING
 
 
 def test_redis_with_snapshots_is_a_warning(examination, stores):
-    assert run_check(examination, "redis persistence").state is State.OK
+    assert run_check(examination, "redis persistence").state is CheckState.OK
     stores.redis.config_set("save", "60 1")
 
     diagnosis = run_check(examination, "redis persistence")
 
-    assert diagnosis.state is State.WARNING
+    assert diagnosis.state is CheckState.WARNING
     assert "(save)" in diagnosis.sentence
 
 
@@ -261,7 +264,7 @@ def test_redis_without_config_permission_is_a_warning(examination, stores):
     with Examination(replace(examination.settings, redis_url=url)) as guest:
         diagnosis = run_check(guest, "redis persistence")
 
-    assert diagnosis.state is State.WARNING
+    assert diagnosis.state is CheckState.WARNING
     assert "does not say" in diagnosis.sentence
 
 
@@ -287,20 +290,22 @@ def test_keys_that_no_longer_open_what_is_stored_are_wrong(installation, stores)
             scope=[],
             tokens=Tokens("planted-access", "planted-refresh", None),
         )
-    assert check_with(installation.settings, "encryption keys").state is State.OK
+    assert check_with(installation.settings, "encryption keys").state is CheckState.OK
 
     other = replace(installation.settings, encryption_keys=(bytes(32),))
     diagnosis = check_with(other, "encryption keys")
 
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     lost = "1 of 1 connections and 1 of 1 webhooks and the registration with google"
     assert lost in diagnosis.sentence
     assert "ALMANAC_ENCRYPTION_KEYS" in diagnosis.advice
     both = replace(installation.settings, encryption_keys=(bytes(32), *installation.settings.encryption_keys))
-    assert check_with(both, "encryption keys").state is State.OK
+    assert check_with(both, "encryption keys").state is CheckState.OK
 
 
-@pytest.mark.parametrize(("off", "state"), [(-60, State.WRONG), (60, State.WRONG), (0.5, State.OK)])
+@pytest.mark.parametrize(
+    ("off", "state"), [(-60, CheckState.WRONG), (60, CheckState.WRONG), (0.5, CheckState.OK)]
+)
 def test_a_clock_that_is_off_is_wrong(examination, monkeypatch, off, state):
     _ = examination.services.stores.database, examination.services.stores.redis
     real = time.time
@@ -317,19 +322,19 @@ def test_the_clock_of_postgresql_is_checked_too(installation, stores):
     with own_postgresql() as url:
         diagnosis = check_with(replace(installation.settings, database_url=url), "clock")
 
-    assert diagnosis.state is State.OK
+    assert diagnosis.state is CheckState.OK
     assert "Redis and PostgreSQL" in diagnosis.sentence
 
 
 def test_a_beat_that_never_was_or_has_stopped_is_wrong(examination, stores):
-    assert run_check(examination, "beat").state is State.OK
+    assert run_check(examination, "beat").state is CheckState.OK
     stores.redis.set(heartbeats.BEAT, stores.redis.time()[0] - 120)
     assert re.fullmatch(r"Beat has not ticked for 12\d seconds", run_check(examination, "beat").sentence)
     stores.redis.delete(heartbeats.BEAT)
 
     diagnosis = run_check(examination, "beat")
 
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     assert "almanac beat" in diagnosis.advice
 
 
@@ -349,7 +354,7 @@ def test_ended_grants_of_organizations_are_named_with_their_reason(examination, 
 
     diagnosis = run_check(examination, "grants")
 
-    assert diagnosis.state is State.WARNING
+    assert diagnosis.state is CheckState.WARNING
     assert diagnosis.sentence == (
         "1 of 2 grants of organizations has ended, and members cannot be read. "
         "acme at Google Calendar: The delegation was withdrawn"
@@ -364,27 +369,27 @@ def at(installation: Installation, url: str) -> Diagnosis:
 
 
 def test_a_missing_public_url_is_a_warning(installation):
-    assert at(installation, "").state is State.WARNING
+    assert at(installation, "").state is CheckState.WARNING
 
 
 def test_a_registration_is_checked_without_a_public_url(installation, stores):
     alone = replace(installation.settings, public_url="", fanout_deadline_seconds=0.5)
 
     # No worker takes the check, which needs a redirect URI all the same.
-    assert check_with(alone, "google").state is State.WARNING
+    assert check_with(alone, "google").state is CheckState.WARNING
 
 
 def test_an_address_for_others_that_is_not_https_is_wrong(installation):
     diagnosis = at(installation, "http://calendar.example.com")
 
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     assert "is not https" in diagnosis.sentence
 
 
 def test_a_public_url_without_a_server_is_wrong(installation):
     diagnosis = at(installation, f"http://127.0.0.1:{free_port()}")
 
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     assert "cannot be reached from here" in diagnosis.sentence
 
 
@@ -393,7 +398,7 @@ def test_an_address_of_something_else_is_wrong(installation, body, status):
     with answering(body, status) as url:
         diagnosis = at(installation, url)
 
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     assert "leads to something else" in diagnosis.sentence
 
 
@@ -402,18 +407,18 @@ def test_a_certificate_that_is_not_trusted_is_named(installation, tmp_path):
     with answering(tls=context) as url:
         diagnosis = at(installation, url)
 
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     assert "no certificate that is trusted here" in diagnosis.sentence
 
 
 def test_a_worker_that_cannot_reach_a_provider_is_named(examination, stores):
     stores.heartbeats.record_worker("worker1@a", used=0, places=64)
-    assert run_check(examination, "provider access").state is State.OK
+    assert run_check(examination, "provider access").state is CheckState.OK
     stores.heartbeats.record_worker("worker1@a", used=0, places=64, unreachable=["google", "microsoft"])
 
     diagnosis = run_check(examination, "provider access")
 
-    assert diagnosis.state is State.WRONG
+    assert diagnosis.state is CheckState.WRONG
     assert diagnosis.sentence == "worker1@a cannot reach Google Calendar and Microsoft 365"
     assert "DNS" in diagnosis.advice
     stores.heartbeats.record_worker_exit("worker1@a")

@@ -13,7 +13,7 @@ from providers.base import Token
 from providers.errors import Misconfigured
 from providers.oauth import consent
 from providers.oauth.consent import ConsentRequest
-from providers.openid.client import IdentityProvider, Registration
+from providers.openid.client import ClientRegistration, IdentityProvider
 from store.sql.models import Administrator, Identity, now
 from store.sql.queries import administrators, audit
 from store.sql.queries.identities import refresh_token
@@ -236,7 +236,7 @@ def test_both_ways_to_send_the_secret(installation, unique, client):
 def redeemed(installation, client, name, secret):
     """The claims about a person who signs in with this client and secret."""
     issuer, deadline = installation.provider.issuer, time.monotonic() + 10
-    used = IdentityProvider(Registration(issuer, client, Token(secret), "groups"))
+    used = IdentityProvider(ClientRegistration(issuer, client, Token(secret), "groups"))
     known = {"redirect_uri": REDIRECT, "verifier": "v" * 43, "nonce": "n"}
     page = used.page(deadline=deadline)
     request = ConsentRequest(REDIRECT, ("openid",), "s", known["verifier"])

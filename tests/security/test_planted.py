@@ -16,7 +16,7 @@ from sqlalchemy import update
 
 from app.cli import administrator_setup
 from app.server import commands, flower
-from app.server.flower import SignIn
+from app.server.flower import FlowerSignIn
 from providers.sandbox.client import Sandbox
 from store.config.settings import new_secrets
 from store.sql.models import OAuthConnection
@@ -112,7 +112,7 @@ def _watch(made: Installation, variables: dict[str, str], closing: ExitStack) ->
     port = free_port()
     log = closing.enter_context((made.folder / "flower.log").open("wb"))
     ours = variables | {"ALMANAC_DATA_DIR": str(made.folder), "PATH": os.environ["PATH"]}
-    ours = flower.environment(ours, SignIn("almanac", FLOWER, False))
+    ours = flower.environment(ours, FlowerSignIn("almanac", FLOWER, False))
     command = commands.flower("127.0.0.1", port, "")
     process = closing.enter_context(running(command, ours, log))
     made.flower = f"http://127.0.0.1:{port}"  # type: ignore[attr-defined]

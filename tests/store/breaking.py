@@ -10,16 +10,16 @@ from store.coordination.provider_limits import (
     Access,
     AcquireRequest,
     BreakerLimits,
+    CallLimit,
     Circuit,
     CircuitState,
-    Limit,
     Permit,
     ProviderLimits,
 )
 
 ACCOUNTS, FAILURES, PAUSE, LEASE = 3, 2, 10.0, 7.0
 START = 1_800_000_000.0
-LOOSE = Limit(10**6, 60)
+LOOSE = CallLimit(10**6, 60)
 
 
 @dataclass

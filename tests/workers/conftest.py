@@ -37,7 +37,7 @@ from workers.fanout.codec import pack_job, reply_list, unpack_reply, work_list
 from workers.fanout.pool import StepPool
 from workers.fanout.reports import Report
 from workers.fanout.steps import Perform, Steps
-from workers.fanout.work import Request
+from workers.fanout.work import FanoutRequest
 from workers.jobs import Job, ReadBusy, Reply
 from workers.queues import TERMS, Queue
 from workers.runtime import Runtime
@@ -140,7 +140,7 @@ def run_drain(
     share: int = 32,
 ) -> Steps:
     """Perform the jobs on a fan-out's list as one task does, until all have ended."""
-    request = Request(fanout, time.monotonic() + seconds, terms)
+    request = FanoutRequest(fanout, time.monotonic() + seconds, terms)
     steps = Steps(runtime, request, perform)
     steps.start(share)
     while steps.busy:

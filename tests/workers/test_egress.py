@@ -25,7 +25,7 @@ from workers.egress import QUIET_SECONDS, Attempt, Egress
 from workers.execution import reads, writes
 from workers.fanout import steps
 from workers.fanout.codec import Packed, elements, work_list
-from workers.fanout.work import Request
+from workers.fanout.work import FanoutRequest
 from workers.jobs import CreateEvent, ReadBusy, ReadEvents, UpdateEvent
 from workers.queues import Queue
 from workers.runtime import Runtime
@@ -316,7 +316,7 @@ def test_a_hanging_read_is_left_when_the_worker_is_isolated(here, there, way, co
     way.hang()
     connection = connected()
     put_work(here, "f", [busy(connection)])
-    request = Request("f", time.monotonic() + 8.0, here.stores.single_flight.terms(1, 1, None))
+    request = FanoutRequest("f", time.monotonic() + 8.0, here.stores.single_flight.terms(1, 1, None))
     steps.run(here, request, reads.perform, 1)
     until(lambda: replies(here, "f"))
     # The read still hangs.

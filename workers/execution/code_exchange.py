@@ -22,7 +22,7 @@ from store.security.one_time_secrets import PendingConsent, PendingExchange
 from store.sql.models import OAuthConnection, now
 from store.sql.queries import audit, connection_rows, connections, user_invitations
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.connections import Account, ProviderAccount, RemovedConnection
+from store.sql.queries.connections import ProviderAccount, RemovedConnection, ReplacedConnection
 from store.sql.queries.user_invitations import ConsentRefusal
 from workers.execution.consent_gaps import Permission, missing_permissions
 from workers.execution.registrations import note_registration
@@ -132,7 +132,7 @@ def _other_account(
     consent: PendingConsent, exchanged: _Exchanged, older: OAuthConnection | None
 ) -> ConsentRefusal | None:
     """Why a consent for the connection ``older`` is refused: only its account may be connected again."""
-    if consent.account in list(Account):
+    if consent.account in list(ReplacedConnection):
         return None
     if older is None:
         return ConsentRefusal.CONNECTION_GONE

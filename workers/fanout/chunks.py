@@ -19,7 +19,7 @@ from workers.failures import BROKEN
 from workers.fanout import reports
 from workers.fanout.codec import DecodeError, addresses, pack_reply, read_digest, unpack_jobs
 from workers.fanout.reports import Report
-from workers.fanout.work import Request, TakenJob, Work, divide_waiting, separate, without_probes
+from workers.fanout.work import FanoutRequest, TakenJob, Work, divide_waiting, separate, without_probes
 from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 
@@ -46,7 +46,7 @@ class Admitted:
     failed: list[tuple[TakenJob, Failed]] = field(default_factory=list)
 
 
-def decode(request: Request, messages: Sequence[bytes]) -> tuple[list[Work], Report]:
+def decode(request: FanoutRequest, messages: Sequence[bytes]) -> tuple[list[Work], Report]:
     """The jobs in elements of the list, and failures for jobs that this version cannot decode."""
     works: list[Work] = []
     rejected = reports.new(request)
@@ -80,7 +80,7 @@ def load(runtime: Runtime, jobs: Sequence[TakenJob]) -> None:
             each.permit.request = call_policy.acquire_request(each.job, each.row, each.name)
 
 
-def admit(runtime: Runtime, request: Request, works: Sequence[Work]) -> Admitted:
+def admit(runtime: Runtime, request: FanoutRequest, works: Sequence[Work]) -> Admitted:
     """Take the locks of these jobs, begin their reads in the cache, and acquire their permits."""
     admitted = Admitted()
     present = [[each for each in work if not _is_gone(each, admitted)] for work in works]
@@ -97,7 +97,9 @@ def _is_gone(taken: TakenJob, admitted: Admitted) -> bool:
     return True
 
 
-def _take_locks(runtime: Runtime, request: Request, works: Sequence[Work], admitted: Admitted) -> list[Work]:
+def _take_locks(
+    runtime: Runtime, request: FanoutRequest, works: Sequence[Work], admitted: Admitted
+) -> list[Work]:
     """The jobs that have their locks or need none."""
     wanted = [
         (each, Wanted(each.read, each.name, each.waits_for))
@@ -145,7 +147,7 @@ def _begin_reads(runtime: Runtime, jobs: Sequence[TakenJob]) -> None:
         each.cache_generation = generations.get(each.job.connection or "", b"")
 
 
-def _acquire(runtime: Runtime, request: Request, works: Sequence[Work], admitted: Admitted) -> None:
+def _acquire(runtime: Runtime, request: FanoutRequest, works: Sequence[Work], admitted: Admitted) -> None:
     """Acquire the permits of these jobs, in one round trip."""
     # The jobs of a bundle may share a request.
     requests = list(
@@ -172,7 +174,7 @@ def _acquire(runtime: Runtime, request: Request, works: Sequence[Work], admitted
 
 def _settle(
     runtime: Runtime,
-    request: Request,
+    request: FanoutRequest,
     taken: TakenJob,
     permits: Mapping[AcquireRequest, Permit],
     now: float,

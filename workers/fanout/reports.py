@@ -31,7 +31,7 @@ from store.stores import Stores
 from workers import failures
 from workers.fanout.codec import LEFTOVER_SECONDS, numbered, pack_body, reply_list
 from workers.fanout.waiting import ReadLocks
-from workers.fanout.work import FinishedJob, Request, TakenJob
+from workers.fanout.work import FanoutRequest, FinishedJob, TakenJob
 from workers.jobs import CalendarRead, EventWrite, Job, ReadBusy, Reply
 
 log = logging.getLogger(__name__)
@@ -145,12 +145,14 @@ class Reporter:
             pipe.delete(*report.deleted)
 
 
-def new(request: Request) -> Report:
+def new(request: FanoutRequest) -> Report:
     """An empty report."""
     return Report(reply_list(request.name))
 
 
-def finished(request: Request, jobs: Sequence[FinishedJob]) -> tuple[Report, list[tuple[str, CalendarKey]]]:
+def finished(
+    request: FanoutRequest, jobs: Sequence[FinishedJob]
+) -> tuple[Report, list[tuple[str, CalendarKey]]]:
     """The results of jobs, and the calendars that were read, each with its provider."""
     report, read = new(request), []
     for done in jobs:
@@ -172,7 +174,7 @@ def finished(request: Request, jobs: Sequence[FinishedJob]) -> tuple[Report, lis
     return report, read
 
 
-def failed(stores: Stores, request: Request, taken: TakenJob, failure: Failed) -> Report:
+def failed(stores: Stores, request: FanoutRequest, taken: TakenJob, failure: Failed) -> Report:
     """The failure of a job that was not begun."""
     if not failures.is_internal(failure):
         count_failures(stores.counters, taken.job, taken.row, [failure])
@@ -192,7 +194,11 @@ def failed(stores: Stores, request: Request, taken: TakenJob, failure: Failed) -
 
 
 def answered(
-    request: Request, jobs: Iterable[TakenJob], failure: Callable[[TakenJob], Failed], *, ends: bool = True
+    request: FanoutRequest,
+    jobs: Iterable[TakenJob],
+    failure: Callable[[TakenJob], Failed],
+    *,
+    ends: bool = True,
 ) -> Report:
     """Failures of jobs that continue for the cache alone. ``ends``: another job may read in the meantime."""
     report = new(request)
@@ -203,7 +209,7 @@ def answered(
     return report
 
 
-def recorded(request: Request, jobs: Iterable[tuple[TakenJob, bytes]]) -> Report:
+def recorded(request: FanoutRequest, jobs: Iterable[tuple[TakenJob, bytes]]) -> Report:
     """The results of other jobs that have read the same."""
     report = new(request)
     for taken, body in jobs:
@@ -211,7 +217,7 @@ def recorded(request: Request, jobs: Iterable[tuple[TakenJob, bytes]]) -> Report
     return report
 
 
-def dropped(request: Request, jobs: Iterable[TakenJob]) -> Report:
+def dropped(request: FanoutRequest, jobs: Iterable[TakenJob]) -> Report:
     """The end of jobs that get no reply."""
     report = new(request)
     for taken in jobs:
@@ -250,7 +256,7 @@ def last_read(job: Job, reply: Reply, provider: str | None) -> LastRead | None:
 
 def _end(
     report: Report,
-    request: Request,
+    request: FanoutRequest,
     taken: TakenJob,
     body: bytes = b"",
     reply: Reply | None = None,

@@ -37,7 +37,7 @@ from workers.failures import TIMED_OUT
 from workers.fanout import chunks, reports
 from workers.fanout.codec import pack_body, work_list
 from workers.fanout.reports import Report
-from workers.fanout.work import FinishedJob, Request, TakenJob, Work, divide, separate
+from workers.fanout.work import FanoutRequest, FinishedJob, TakenJob, Work, divide, separate
 from workers.jobs import CalendarRead, Job, ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import tracing
@@ -68,7 +68,7 @@ class Steps:
     def __init__(
         self,
         runtime: Runtime,
-        request: Request,
+        request: FanoutRequest,
         perform: Perform,
         used: Callable[[Sequence[tuple[str, CalendarKey]]], None] = lambda _: None,
     ) -> None:
@@ -271,7 +271,7 @@ class Steps:
 
 def run(
     runtime: Runtime,
-    request: Request,
+    request: FanoutRequest,
     perform: Perform,
     share: int,
     used: Callable[[Sequence[tuple[str, CalendarKey]]], None] = lambda _: None,
@@ -284,7 +284,7 @@ def run(
 
 
 def perform_work(
-    runtime: Runtime, request: Request, perform: Perform, work: Work, attempt: Attempt
+    runtime: Runtime, request: FanoutRequest, perform: Perform, work: Work, attempt: Attempt
 ) -> Sequence[FinishedJob]:
     """Perform a job or a bundle. An exception becomes failed replies, so that each job is answered."""
     provider = work[0].provider
@@ -301,7 +301,7 @@ def perform_work(
 
 
 def _perform_one(
-    runtime: Runtime, request: Request, perform: Perform, taken: TakenJob, attempt: Attempt
+    runtime: Runtime, request: FanoutRequest, perform: Perform, taken: TakenJob, attempt: Attempt
 ) -> FinishedJob:
     credentials = None
     if taken.row is not None:
@@ -313,7 +313,9 @@ def _perform_one(
     return _finished(runtime, taken, reply, attempt, time.monotonic() - began)
 
 
-def _perform_bundle(runtime: Runtime, request: Request, work: Work, attempt: Attempt) -> list[FinishedJob]:
+def _perform_bundle(
+    runtime: Runtime, request: FanoutRequest, work: Work, attempt: Attempt
+) -> list[FinishedJob]:
     """Perform the jobs of a bundle with one request to the provider."""
     reads = [
         MemberRead(each.job, connection_rows.open_credentials(each.row, runtime.stores.keyring))

@@ -24,7 +24,7 @@ from workers.failures import BROKEN
 from workers.jobs import Job, ReadBusy, Reply
 
 
-class Request(NamedTuple):
+class FanoutRequest(NamedTuple):
     """The request whose jobs a task performs. ``deadline`` is a moment of ``time.monotonic()``.
 
     ``terms`` are those on which its reads are shared with other requests; None if they are not.

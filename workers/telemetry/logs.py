@@ -36,7 +36,7 @@ ADDRESS = re.compile(r"[^\s@'\"<>=(]+@[^\s@'\"<>)]+\.[^\s@'\"<>)]+")
 def configure(process: str, settings: LogSettings) -> None:
     """Log to standard error, with the name of this process."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Json(process) if settings.log_format == "json" else Text(process))
+    handler.setFormatter(JsonFormatter(process) if settings.log_format == "json" else TextFormatter(process))
     handler.addFilter(lambda record: record.levelno >= min_level(record.name))
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)
 
@@ -50,7 +50,7 @@ def min_level(logger: str) -> int:
     return min_level(above) if dot else logging.WARNING
 
 
-class Text(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """``time process LEVEL logger: message [request=… connection=…]``."""
 
     def __init__(self, process: str) -> None:
@@ -71,7 +71,7 @@ class Text(logging.Formatter):
         return ADDRESS.sub("…", super().formatException(ei))
 
 
-class Json(OrjsonFormatter):
+class JsonFormatter(OrjsonFormatter):
     """An object: ``time``, ``level``, ``logger``, ``process``, ``message``, then the extra fields."""
 
     def __init__(self, process: str) -> None:

@@ -15,7 +15,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 from urllib3.response import BaseHTTPResponse
 
-from providers.http.ssrf_guard import Target, parse, resolve
+from providers.http.ssrf_guard import CheckedUrl, parse, resolve
 from providers.http.transport import tls
 
 # Timeout for the connection, and for each read, in seconds.
@@ -33,7 +33,7 @@ MAX_POST_SECONDS = MAX_SECONDS * (1 + MAX_ADDRESSES)
 USER_AGENT = "Almanac webhooks"
 
 
-class Response(NamedTuple):
+class EndpointResponse(NamedTuple):
     """The status of a response, and the start of its body as text without control characters."""
 
     status: int
@@ -44,7 +44,7 @@ class NoEndpointAnswer(Exception):
     """The endpoint did not answer. The message names the stage that failed, and nothing that was sent."""
 
 
-def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bool) -> Response:
+def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bool) -> EndpointResponse:
     """Send, and return the response. Only the start of its body is read; redirects are not followed.
 
     The host name is resolved once, and the connection goes to the checked address. A later DNS answer cannot
@@ -63,7 +63,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
         try:
             with _hung_up_in_time(connection, MAX_SECONDS):
                 response = _exchange(connection, target, headers, body)
-            return Response(response.status, _start(connection, response))
+            return EndpointResponse(response.status, _start(connection, response))
         except (NewConnectionError, ConnectTimeoutError):
             continue
         except (HTTPError, HTTPException, OSError) as error:
@@ -73,7 +73,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
     raise NoEndpointAnswer("no connection")
 
 
-def _connection(target: Target, address: str) -> HTTPConnection:
+def _connection(target: CheckedUrl, address: str) -> HTTPConnection:
     if not target.tls:
         return HTTPConnection(address, target.port, timeout=TIMEOUT)
     # The certificate is checked for the host name, not for the address.
@@ -83,7 +83,7 @@ def _connection(target: Target, address: str) -> HTTPConnection:
 
 
 def _exchange(
-    connection: HTTPConnection, target: Target, headers: Mapping[str, str], body: bytes
+    connection: HTTPConnection, target: CheckedUrl, headers: Mapping[str, str], body: bytes
 ) -> BaseHTTPResponse:
     connection.request(
         "POST",

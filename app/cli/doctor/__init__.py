@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.cli.doctor import external, storage, workers
-from app.cli.doctor.diagnosis import Check, Diagnosis, Examination, State
+from app.cli.doctor.diagnosis import Check, CheckState, Diagnosis, Examination
 from providers import registry
 from store.config.settings import Settings
 
-__all__ = ["Diagnosis", "State", "examine"]
+__all__ = ["CheckState", "Diagnosis", "examine"]
 
 CHECKS = (
     Check("database", storage.database),

@@ -22,7 +22,7 @@ from store.config.settings import Settings
 SECONDS = 5
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """The result of a check. ``UNKNOWN``: not checked, because another part that it needs is wrong."""
 
     OK = "ok"
@@ -36,13 +36,13 @@ class Diagnosis:
     """The result for one part; ``advice`` says what to do, if it is not ok."""
 
     name: str
-    state: State
+    state: CheckState
     sentence: str
     advice: str = ""
 
 
 # The result of a check function: the state, a sentence, and the advice ("" if none is needed).
-CheckResult = tuple[State, str, str]
+CheckResult = tuple[CheckState, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ class Examination:
         """Check one part. A part that does not answer is wrong."""
         if causes := [name for name in check.needs if name in self._wrong]:
             self._wrong.add(check.name)
-            return Diagnosis(check.name, State.UNKNOWN, f"Not checked, because of: {', '.join(causes)}")
+            return Diagnosis(check.name, CheckState.UNKNOWN, f"Not checked, because of: {', '.join(causes)}")
         try:
             diagnosis = Diagnosis(check.name, *check.function(self))
         except (SQLAlchemyError, RedisError, BrokerError, OSError) as error:
             # The texts of these errors may hold addresses with passwords.
             cause = getattr(error, "orig", None) or error
             sentence = f"It does not answer as it should ({type(cause).__name__})"
-            diagnosis = Diagnosis(check.name, State.WRONG, sentence, self._advice(check.name))
-        if diagnosis.state is State.WRONG:
+            diagnosis = Diagnosis(check.name, CheckState.WRONG, sentence, self._advice(check.name))
+        if diagnosis.state is CheckState.WRONG:
             self._wrong.add(check.name)
         return diagnosis
 

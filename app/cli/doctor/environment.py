@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from importlib.metadata import version
 
-from app.cli.doctor.diagnosis import CheckResult, State
+from app.cli.doctor.diagnosis import CheckResult, CheckState
 from store.config.setting import FILE_SUFFIX, PREFIX, raw_values, value_text
 from workers.settings import SETTINGS
 
@@ -17,7 +17,7 @@ OF_CLIENTS = frozenset({"ALMANAC_API_KEY", "ALMANAC_URL"})
 
 def versions() -> CheckResult:
     """The version of Almanac and of Python, which a report of a fault needs."""
-    return State.OK, f"Almanac {version('almanac')} on Python {platform.python_version()}", ""
+    return CheckState.OK, f"Almanac {version('almanac')} on Python {platform.python_version()}", ""
 
 
 def settings(environment: Mapping[str, str]) -> CheckResult:
@@ -26,10 +26,10 @@ def settings(environment: Mapping[str, str]) -> CheckResult:
     sentence = f"Each can be read; not at their default: {changed}"
     unknown = sorted(_unknown(environment))
     if not unknown:
-        return State.OK, sentence, ""
+        return CheckState.OK, sentence, ""
     verb = "is not a setting" if len(unknown) == 1 else "are not settings"
     advice = "; ".join(_advice(name) for name in unknown)
-    return State.WARNING, f"{', '.join(unknown)} {verb}. {sentence}", advice
+    return CheckState.WARNING, f"{', '.join(unknown)} {verb}. {sentence}", advice
 
 
 def _changed() -> Iterator[str]:

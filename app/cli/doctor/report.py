@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 
-from app.cli.doctor import Diagnosis, State, environment, examine
+from app.cli.doctor import CheckState, Diagnosis, environment, examine
 from store.config.settings import Settings, SettingsError, empty_data_dir
 
 Say = Callable[[str], object]
@@ -19,7 +19,7 @@ _ELSEWHERE = (
     "If it has a database of its own, set its variables here too, ALMANAC_DATABASE_URL and the others"
 )
 
-WIDEST_STATE = max(len(state) for state in State)
+WIDEST_STATE = max(len(state) for state in CheckState)
 WIDEST_NAME = len("redis persistence")
 
 
@@ -33,7 +33,7 @@ def report(read: Callable[[], Settings], say: Say, *, as_json: bool, data_dir: P
         found.append(diagnosis)
         if not as_json:
             _say(diagnosis, say)
-    healthy = not any(each.state is State.WRONG for each in found)
+    healthy = not any(each.state is CheckState.WRONG for each in found)
     if as_json:
         document = {"healthy": healthy, "checks": [asdict(each) for each in found]}
         say(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
@@ -45,12 +45,12 @@ def _examined(read: Callable[[], Settings], data_dir: Path | None) -> Iterator[D
     try:
         # To read the settings would create secrets in an empty folder.
         if (empty := empty_data_dir(data_dir)) is not None:
-            yield Diagnosis("settings", State.WRONG, f"There is no installation in {empty}", _ELSEWHERE)
+            yield Diagnosis("settings", CheckState.WRONG, f"There is no installation in {empty}", _ELSEWHERE)
             return
         settings = read()
     except SettingsError as error:
         advice = "docs/reference/settings.md has every setting; almanac keys secrets prints fresh secrets"
-        yield Diagnosis("settings", State.WRONG, str(error), advice)
+        yield Diagnosis("settings", CheckState.WRONG, str(error), advice)
         return
     yield Diagnosis("settings", *environment.settings(os.environ))
     yield from examine(settings)

@@ -8,7 +8,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 from sqlalchemy import text
 
-from app.cli.doctor.diagnosis import CheckResult, Examination, State
+from app.cli.doctor.diagnosis import CheckResult, CheckState, Examination
 from store.security.crypto import Undecipherable
 from store.sql.database import MOST_CONNECTIONS, PREPARE_THRESHOLD, MigrationState
 from store.sql.queries import connection_rows, organization_grants, provider_clients, webhooks
@@ -36,14 +36,14 @@ def database(examination: Examination) -> CheckResult:
     name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[database.url.get_backend_name()]
     match database.migration_state():
         case MigrationState.CURRENT:
-            return State.OK, f"{name} answers within {duration}, every migration has run", ""
+            return CheckState.OK, f"{name} answers within {duration}, every migration has run", ""
         case MigrationState.NEWER:
             return (
-                State.WRONG,
+                CheckState.WRONG,
                 f"{name} has been migrated by a later version of Almanac",
                 "Start that version here too",
             )
-    return State.WRONG, f"{name} answers, but migrations are missing", "Run almanac db upgrade"
+    return CheckState.WRONG, f"{name} answers, but migrations are missing", "Run almanac db upgrade"
 
 
 def connections(examination: Examination) -> CheckResult:
@@ -51,9 +51,9 @@ def connections(examination: Examination) -> CheckResult:
     stores = examination.services.stores
     url = stores.database.url
     if url.get_backend_name() != "postgresql":
-        return State.OK, "SQLite needs none", ""
+        return CheckState.OK, "SQLite needs none", ""
     if url.query.get(PREPARE_THRESHOLD) == "none":
-        return State.OK, "A pooler shares them, as the URL has prepare_threshold=none", ""
+        return CheckState.OK, "A pooler shares them, as the URL has prepare_threshold=none", ""
     with stores.database.engine.connect() as connection:
         allowed = int(connection.execute(text("SHOW max_connections")).scalar_one())
     running = len(stores.heartbeats.live_processes().workers)
@@ -61,9 +61,9 @@ def connections(examination: Examination) -> CheckResult:
     workers = "1 worker opens" if running == 1 else f"{running} workers open"
     sentence = f"PostgreSQL allows {allowed}; {workers} up to {wanted}, and web processes more"
     if wanted < allowed:
-        return State.OK, sentence, ""
+        return CheckState.OK, sentence, ""
     return (
-        State.WARNING,
+        CheckState.WARNING,
         sentence,
         f"Set max_connections of PostgreSQL to {MOST_CONNECTIONS} for each worker and web process, or put a "
         "pooler in front",
@@ -81,8 +81,8 @@ def redis(examination: Examination) -> CheckResult:
     duration = f"{(time.monotonic() - began) * 1000:.0f} ms"
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
         oldest = ".".join(str(part) for part in OLDEST_REDIS)
-        return State.WRONG, f"Redis {version} is too old", f"Run Redis {oldest} or later"
-    return State.OK, f"{name} answers within {duration}", ""
+        return CheckState.WRONG, f"Redis {version} is too old", f"Run Redis {oldest} or later"
+    return CheckState.OK, f"{name} answers within {duration}", ""
 
 
 def memory(examination: Examination) -> CheckResult:
@@ -90,21 +90,21 @@ def memory(examination: Examination) -> CheckResult:
     info = _info(examination, "memory")
     used, limit = int(info["used_memory"]), int(info.get("maxmemory", 0))
     if not limit:
-        return State.OK, f"{_mib(used)} in use, without a limit", ""
+        return CheckState.OK, f"{_mib(used)} in use, without a limit", ""
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         return (
-            State.WRONG,
+            CheckState.WRONG,
             f"At {_mib(limit)} Redis evicts keys ({policy}): tasks, replies, versions of the cache",
             "Set maxmemory-policy noeviction in Redis",
         )
     if used > MEMORY_SHARE * limit:
         return (
-            State.WARNING,
+            CheckState.WARNING,
             f"{_mib(used)} of {_mib(limit)} are in use: when it is full, requests fail",
             "Raise maxmemory in Redis",
         )
-    return State.OK, f"{_mib(used)} of {_mib(limit)} in use, nothing is dropped", ""
+    return CheckState.OK, f"{_mib(used)} of {_mib(limit)} in use, nothing is dropped", ""
 
 
 def persistence(examination: Examination) -> CheckResult:
@@ -117,15 +117,15 @@ def persistence(examination: Examination) -> CheckResult:
             name for name, off in switched_off.items() if client.config_get(name).get(name, off) != off
         ]
     except ResponseError:
-        return State.WARNING, "This Redis does not say whether it keeps its state on disk", advice
+        return CheckState.WARNING, "This Redis does not say whether it keeps its state on disk", advice
     if enabled:
         return (
-            State.WARNING,
+            CheckState.WARNING,
             f"Redis keeps its state on disk ({' and '.join(enabled)}): after a crash it may come back older "
             "than the events that were written since, and offer time that is taken",
             advice,
         )
-    return State.OK, "Nothing is kept on disk: Redis comes back empty", ""
+    return CheckState.OK, "Nothing is kept on disk: Redis comes back empty", ""
 
 
 def encryption_keys(examination: Examination) -> CheckResult:
@@ -148,16 +148,16 @@ def encryption_keys(examination: Examination) -> CheckResult:
             lost.append(f"the registration with {client.provider}")
     if lost:
         return (
-            State.WRONG,
+            CheckState.WRONG,
             f"The encryption keys do not decrypt {' and '.join(lost)}",
             "Put the key back with which they were encrypted, behind the others in ALMANAC_ENCRYPTION_KEYS",
         )
     if not (tried or clients or endpoints or grants):
-        return State.OK, "There are no encrypted values yet", ""
+        return CheckState.OK, "There are no encrypted values yet", ""
     opened = f"{tried} connections, {len(clients)} registrations, {endpoints} webhooks"
     if grants:
         opened += f", {grants} grants of organizations"
-    return State.OK, f"They decrypt the values that were tried: {opened}", ""
+    return CheckState.OK, f"They decrypt the values that were tried: {opened}", ""
 
 
 def clock(examination: Examination) -> CheckResult:
@@ -172,11 +172,11 @@ def clock(examination: Examination) -> CheckResult:
     worst = max(apart, key=lambda name: apart[name])
     if apart[worst] > CLOCK_SECONDS:
         return (
-            State.WRONG,
+            CheckState.WRONG,
             f"The clocks of this host and of {worst} are {apart[worst]:.0f} seconds apart",
             "Run NTP on every host: processes on different hosts share deadlines",
         )
-    return State.OK, f"This host is within {max(0.1, apart[worst]):.1f} s of {' and '.join(apart)}", ""
+    return CheckState.OK, f"This host is within {max(0.1, apart[worst]):.1f} s of {' and '.join(apart)}", ""
 
 
 def _info(examination: Examination, section: str) -> dict[str, Any]:

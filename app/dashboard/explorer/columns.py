@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from app.dashboard.explorer.data import ExplorerData, Lane
 from app.dashboard.explorer.form import ExplorerQuery
-from app.dashboard.explorer.svg import HOUR, HOUR_HEIGHT, Day, clock_of
+from app.dashboard.explorer.svg import HOUR, HOUR_HEIGHT, ShownDay, clock_of
 from scheduling.intervals import Intervals
 
 # Between slots that touch, in pixels, and the least height of a slot.
@@ -42,7 +42,7 @@ class Column(NamedTuple):
     closed: list[Block]
 
 
-def columns(query: ExplorerQuery, data: ExplorerData, day: Day) -> list[Column]:
+def columns(query: ExplorerQuery, data: ExplorerData, day: ShownDay) -> list[Column]:
     """The users' parts of a day, side by side; ``left`` and ``width`` are percent of the day's width."""
     width = 100 / max(1, len(data.lanes))
     return [
@@ -51,7 +51,7 @@ def columns(query: ExplorerQuery, data: ExplorerData, day: Day) -> list[Column]:
     ]
 
 
-def _closed(data: ExplorerData, lane: Lane, day: Day) -> list[Block]:
+def _closed(data: ExplorerData, lane: Lane, day: ShownDay) -> list[Block]:
     """The part of each closed day of a user that lies within a day of the picture."""
     return [
         block._replace(label=each.name)
@@ -60,18 +60,18 @@ def _closed(data: ExplorerData, lane: Lane, day: Day) -> list[Block]:
     ]
 
 
-def outside_blocks(data: ExplorerData, day: Day) -> list[Block]:
+def outside_blocks(data: ExplorerData, day: ShownDay) -> list[Block]:
     """The parts of a day that no window covers."""
     return _cut(data.outside, day)
 
 
-def position(day: Day, at: int) -> float | None:
+def position(day: ShownDay, at: int) -> float | None:
     """The position of a moment in a day's column, in pixels; None if it is not shown."""
     return _pixels(at - day.start) if day.start <= at < day.end else None
 
 
 def _blocks(
-    query: ExplorerQuery, data: ExplorerData, group_index: int | None, day: Day
+    query: ExplorerQuery, data: ExplorerData, group_index: int | None, day: ShownDay
 ) -> dict[str, list[Block]]:
     if group_index is None:
         return {}
@@ -86,7 +86,7 @@ def _blocks(
     return blocks
 
 
-def _clocked(query: ExplorerQuery, intervals: Intervals, day: Day) -> list[Block]:
+def _clocked(query: ExplorerQuery, intervals: Intervals, day: ShownDay) -> list[Block]:
     """The parts within a day; the label has the times of start and end."""
     cut = [(max(start, day.start), min(end, day.end)) for start, end in intervals.pairs()]
     shown = [
@@ -95,7 +95,7 @@ def _clocked(query: ExplorerQuery, intervals: Intervals, day: Day) -> list[Block
     return [block._replace(label=label) for block, label in zip(_cut(intervals, day), shown, strict=True)]
 
 
-def _slots(query: ExplorerQuery, slots: Intervals, day: Day) -> Iterator[Block]:
+def _slots(query: ExplorerQuery, slots: Intervals, day: ShownDay) -> Iterator[Block]:
     """The part of each slot within a day; the label is on the day on which the slot starts.
 
     A slot that overlaps the next one is drawn until the next one starts.
@@ -145,7 +145,7 @@ def _touches(block: Block, following: Block) -> bool:
     return following.top - (block.top + block.height) <= 2 * GAP
 
 
-def _cut(intervals: Intervals, day: Day) -> list[Block]:
+def _cut(intervals: Intervals, day: ShownDay) -> list[Block]:
     return [
         Block(_pixels(max(start, day.start) - day.start), _pixels(min(end, day.end) - max(start, day.start)))
         for start, end in intervals.pairs()

@@ -15,7 +15,7 @@ from app.availability import connections, parameters, profiles
 from app.availability.failures import Failures
 from app.availability.groups import Group, GroupAvailability
 from app.availability.lookup import look_up
-from app.availability.parameters import Freshness, Hours, now_ms
+from app.availability.parameters import Freshness, RequestedHours, now_ms
 from app.availability.profiles import Applied, Person
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
@@ -118,7 +118,7 @@ def load(query: ExplorerQuery, *, fresh: bool = False) -> ExplorerData:
     people, members = _people(query)
     indexes = {user: n for n, user in enumerate(user for user, refs in people.items() if refs)}
     profiled = profiles.of_users(authentication(), query.params, indexes)
-    applied = Applied(query.params, query.slot_query, profiled, Hours(query.schedules))
+    applied = Applied(query.params, query.slot_query, profiled, RequestedHours(query.schedules))
     own = applied.of(list(indexes))
     parameters.check_slot_count({query.slot_query: len(indexes)}, own)
     selector = CalendarSelector()

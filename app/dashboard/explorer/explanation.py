@@ -14,7 +14,7 @@ from flask.typing import ResponseReturnValue
 
 from app.availability import connections, explanation, explanation_text, groups, profiles
 from app.availability.explanation import UserVerdict
-from app.availability.parameters import Freshness, Hours
+from app.availability.parameters import Freshness, RequestedHours
 from app.availability.selection import CalendarSelector
 from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import data, form
@@ -32,7 +32,7 @@ from scheduling.explain import Pair, Verdict
 ALL_USERS = ""
 
 
-class UserExplanation(NamedTuple):
+class PersonExplanation(NamedTuple):
     """The explanation for one user, or for all users together, whose ``user`` is ``ALL_USERS``.
 
     The picture marks ``causes``, the time that the reason is about, and ``next_slot``.
@@ -71,7 +71,7 @@ def explorer_events() -> ResponseReturnValue:
         refs = connections.of_user(authentication(), person, {"provider": []})
         selector = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
         profile = profiles.of_user(authentication(), query.params, person)
-        own = profiles.query_of_user(query.params, query.slot_query, Hours(query.schedules), profile)
+        own = profiles.query_of_user(query.params, query.slot_query, RequestedHours(query.schedules), profile)
         first, last = at - own.padding_after, at + own.padding_before
         event_list = lists.find_events(refs, selector, first, last + 1, Freshness())
     except ApiError as error:
@@ -107,7 +107,7 @@ def reasons(
 
 def _explanations(
     query: ExplorerQuery, explorer_data: ExplorerData, at: int, person: str
-) -> Sequence[UserExplanation]:
+) -> Sequence[PersonExplanation]:
     persons = [explorer_data.persons.get(user) for user in explorer_data.indexes]
     every = explanation.explain_all_users(
         explorer_data.result, query.slot_query, at, explorer_data.own, persons
@@ -123,7 +123,7 @@ def _explanations(
         if person in (ALL_USERS, lane.user)
     }
     of_users = [
-        UserExplanation(
+        PersonExplanation(
             user, each, _causes(query, each), None if each.facts is None else each.facts.next_slot
         )
         for user, each in verdicts.items()
@@ -155,11 +155,11 @@ def _causes(query: ExplorerQuery, verdict: UserVerdict) -> Sequence[Pair]:
 
 def _together(
     query: ExplorerQuery, explorer_data: ExplorerData, at: int, next_slot: Pair | None
-) -> UserExplanation:
+) -> PersonExplanation:
     group = explorer_data.group(query)
     explained = groups.explain_groups(group, replace(query.slot_query, align_clock=True), at)
     causes = [] if explained.slot is None else [explained.slot]
-    return UserExplanation(ALL_USERS, UserVerdict(explained.reason, explained.sentence), causes, next_slot)
+    return PersonExplanation(ALL_USERS, UserVerdict(explained.reason, explained.sentence), causes, next_slot)
 
 
 def _address(query: ExplorerQuery, at: int, person: str, **changed: int) -> str:

@@ -263,7 +263,7 @@ def read(form_values: MultiDict[str, str]) -> ExplorerQuery:
         arguments = {name: value for name, value in arguments.items() if not name.endswith("TimeEachDay")}
         params = _load(OrganizationSlotsQuery, arguments)
     _check_days_exist(params, form["zone"])
-    slot_query = parameters.slot_query(params, form["zone"], parameters.Hours(schedules))
+    slot_query = parameters.slot_query(params, form["zone"], parameters.RequestedHours(schedules))
     parameters.check_slot_count({slot_query: len(form["users"]) or MAX_SHOWN})
     return ExplorerQuery(
         organization,

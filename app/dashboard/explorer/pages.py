@@ -19,7 +19,7 @@ from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import columns, data, explanation, form, svg, zones
 from app.dashboard.explorer.data import ExplorerData, Together, together
 from app.dashboard.explorer.form import DEFAULTS, MAX_SHOWN, WINDOWS, ExplorerQuery
-from app.dashboard.explorer.svg import Day
+from app.dashboard.explorer.svg import ShownDay
 from app.dashboard.explorer.working_time import CLOSED
 from app.http.errors import ApiError
 from app.http.hosts import browser_url
@@ -136,7 +136,7 @@ def _drawing(
     }
 
 
-def _columns(query: ExplorerQuery, explorer_data: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
+def _columns(query: ExplorerQuery, explorer_data: ExplorerData, days: Sequence[ShownDay]) -> dict[str, Any]:
     return {
         # On a day when clocks change, the hours have other positions than on the other days.
         "usual": next((n for n, day in enumerate(days) if not day.odd), 0),
@@ -149,7 +149,7 @@ def _columns(query: ExplorerQuery, explorer_data: ExplorerData, days: Sequence[D
 
 
 def _lanes(
-    query: ExplorerQuery, explorer_data: ExplorerData, shared: Together | None, days: Sequence[Day]
+    query: ExplorerQuery, explorer_data: ExplorerData, shared: Together | None, days: Sequence[ShownDay]
 ) -> dict[str, Any]:
     ruler = svg.Ruler.of(days)
     together = Groups.pack([shared.slots if shared is not None else data.NO_INTERVALS])

@@ -41,7 +41,7 @@ UNITS = 10
 GAP = 8
 
 
-class Day(NamedTuple):
+class ShownDay(NamedTuple):
     """The part of a day that is shown: ``start`` to ``end``, exclusive, in milliseconds.
 
     ``odd`` is a note for a day on which clocks change, else None.
@@ -58,7 +58,7 @@ class Day(NamedTuple):
         return (self.end - self.start) / HOUR
 
 
-def days(query: ExplorerQuery, *, whole: bool) -> list[Day]:
+def days(query: ExplorerQuery, *, whole: bool) -> list[ShownDay]:
     """The days of the range that have a window, cut to the hours of the windows.
 
     If ``whole`` is true, all days from midnight to midnight. A day that the time zone skipped is left out.
@@ -75,22 +75,22 @@ def days(query: ExplorerQuery, *, whole: bool) -> list[Day]:
     return [cut[n] for n in sorted(set(met.tolist()))] or cut
 
 
-def _days(query: ExplorerQuery, first: int, last: int) -> list[Day]:
+def _days(query: ExplorerQuery, first: int, last: int) -> list[ShownDay]:
     dates = (query.first + timedelta(days=n) for n in range(query.days))
     return [day for date in dates if (day := _day(date, query.zone, first, last)).start < day.end]
 
 
 # Cached, because every change of a control draws the same days again.
 @lru_cache(maxsize=2048)
-def _day(date: date, zone: ZoneInfo, first: int, last: int) -> Day:
+def _day(date: date, zone: ZoneInfo, first: int, last: int) -> ShownDay:
     """A day from one full hour to another; empty if the time zone skipped it."""
     midnight, after = moment(date, zone, 0), moment(date, zone, 24)
     odd = None if after - midnight == DAY else f"{(after - midnight) / HOUR:g} hours: clocks change"
     # The hours of a skipped day are those of the next day.
-    return Day(date, moment(date, zone, first), min(moment(date, zone, last), after), odd)
+    return ShownDay(date, moment(date, zone, first), min(moment(date, zone, last), after), odd)
 
 
-def _intervals(days: Sequence[Day]) -> Intervals:
+def _intervals(days: Sequence[ShownDay]) -> Intervals:
     return Intervals.of((day.start, day.end) for day in days)
 
 
@@ -101,7 +101,7 @@ def _length(intervals: Intervals) -> int:
 class Head(NamedTuple):
     """The labels above a day in lanes; ``hours`` has the pixels and the number of each labelled hour."""
 
-    day: Day
+    day: ShownDay
     left: float
     hours: Sequence[tuple[float, int]]
 
@@ -113,12 +113,12 @@ class Ruler:
     ``runs`` is the time shown: days that touch are one interval.
     """
 
-    days: Sequence[Day]
+    days: Sequence[ShownDay]
     per_hour: float
     runs: Intervals
 
     @classmethod
-    def of(cls, days: Sequence[Day]) -> Ruler:
+    def of(cls, days: Sequence[ShownDay]) -> Ruler:
         """A ruler of ``LANE_WIDTH``, or wider if an hour would be narrower than ``MIN_HOUR``."""
         shown = _intervals(days)
         per_hour = max(MIN_HOUR, LANE_WIDTH / sum(day.hours for day in days))
@@ -141,7 +141,7 @@ class Ruler:
             for day, left in zip(self.days, self.lefts(), strict=True)
         ]
 
-    def _hours(self, day: Day, left: float, zone: ZoneInfo) -> Sequence[tuple[float, int]]:
+    def _hours(self, day: ShownDay, left: float, zone: ZoneInfo) -> Sequence[tuple[float, int]]:
         return [
             (left + top / HOUR_HEIGHT * self.per_hour, int(label[:2]))
             for top, label in hour_labels(day, zone)
@@ -264,7 +264,7 @@ def dashes(query: ExplorerQuery, ruler: Ruler) -> str:
 
 
 @lru_cache(maxsize=2048)
-def hour_labels(day: Day, zone: ZoneInfo) -> Sequence[tuple[float, str]]:
+def hour_labels(day: ShownDay, zone: ZoneInfo) -> Sequence[tuple[float, str]]:
     """For each hour from a day's start: its position in pixels, and the time that the clock shows."""
     return tuple(
         ((at - day.start) * HOUR_HEIGHT / HOUR, clock_of(zone, at)) for at in range(day.start, day.end, HOUR)

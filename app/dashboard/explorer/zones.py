@@ -9,7 +9,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.availability import connections
-from app.dashboard.explorer.svg import Day, clock_of
+from app.dashboard.explorer.svg import ShownDay, clock_of
 from app.http.authentication import authentication
 from scheduling.windows import zone_exists
 from store.sql.queries.connection_rows import ConnectionRef
@@ -45,7 +45,7 @@ class PersonZone(NamedTuple):
 def of_users(
     people: Mapping[str, Sequence[ConnectionRef]],
     zone: ZoneInfo,
-    days: Sequence[Day],
+    days: Sequence[ShownDay],
     now: int,
     stated: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, PersonZone]:
@@ -68,14 +68,14 @@ def _zone_of(connections: Sequence[ConnectionRef]) -> str | None:
 
 
 def _differing(
-    stored: Mapping[str, str], zone: ZoneInfo, days: Sequence[Day], now: int
+    stored: Mapping[str, str], zone: ZoneInfo, days: Sequence[ShownDay], now: int
 ) -> dict[str, PersonZone]:
     # Many people share few zones.
     zones = {name: person_zone(name, zone, days, now) for name in set(stored.values())}
     return {user: found for user, name in stored.items() if (found := zones[name]) is not None}
 
 
-def person_zone(name: str, zone: ZoneInfo, days: Sequence[Day], now: int) -> PersonZone | None:
+def person_zone(name: str, zone: ZoneInfo, days: Sequence[ShownDay], now: int) -> PersonZone | None:
     """How the clock of the zone ``name`` differs from that of ``zone``; None if it does not, or is unknown.
 
     Zones with equal clocks on these days count as one: many have two names, such as Asia/Kolkata.

@@ -14,7 +14,7 @@ from marshmallow import ValidationError
 
 from app.accounts import delegations
 from app.accounts import organization_grants as grants
-from app.accounts.delegations import Member
+from app.accounts.delegations import ImportedMember
 from app.accounts.disconnect import clean_up
 from app.accounts.organization_grants import domain_of
 from app.dashboard import forms
@@ -38,13 +38,13 @@ MAX_LISTED = 100
 NO_TEXT = "is no text in UTF-8: save the file as CSV UTF-8"
 
 
-class Group(NamedTuple):
+class ImportGroup(NamedTuple):
     """Members of a preview that the import treats alike: created, changed or unchanged."""
 
     title: str
     badge: str
     hint: str
-    members: list[Member]
+    members: list[ImportedMember]
 
 
 @blp.get("/organizations/<slug>/grants/<known_grant_provider:provider>/members")
@@ -69,8 +69,8 @@ def preview_grant_members(slug: str, provider: str) -> ResponseReturnValue:
     title = registry.title(provider)
     personal = set(preview.personal)
 
-    def group(name: str, badge: str, hint: str, user_ids: list[str]) -> Group:
-        return Group(name, badge, hint, [Member(each, emails[each]) for each in user_ids])
+    def group(name: str, badge: str, hint: str, user_ids: list[str]) -> ImportGroup:
+        return ImportGroup(name, badge, hint, [ImportedMember(each, emails[each]) for each in user_ids])
 
     groups = (
         group("Created", "good", f"They have no account of {title} here yet.", preview.created),
@@ -189,7 +189,7 @@ class WrongLine:
 class MemberList:
     """The members of a list, the line of each, and the lines that cannot be imported."""
 
-    members: list[Member] = field(default_factory=list)
+    members: list[ImportedMember] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     wrong: list[WrongLine] = field(default_factory=list)
 
@@ -230,7 +230,7 @@ def parse(text: str, domain: str | None) -> MemberList:
     return found
 
 
-def written(members: Iterable[Member]) -> str:
+def written(members: Iterable[ImportedMember]) -> str:
     """Members as a list that ``parse`` reads, without the other columns of their file."""
     # Addresses may have commas, semicolons and quotes, but no tabs.
     text = StringIO()
@@ -265,7 +265,7 @@ def _header(row: list[str]) -> tuple[int, int] | None:
     return None if user_id is None or email is None else (user_id, email)
 
 
-def _member(row: list[str], columns: tuple[int, int], domain: str | None) -> Member:
+def _member(row: list[str], columns: tuple[int, int], domain: str | None) -> ImportedMember:
     """The member in a line.
 
     :raise ValidationError: with a sentence about the line
@@ -283,7 +283,7 @@ def _member(row: list[str], columns: tuple[int, int], domain: str | None) -> Mem
         raise ValidationError(f"the e-mail {quoted(email)} {error.messages[0]}") from error
     if domain is not None and domain_of(email) != domain:
         raise ValidationError(f"the e-mail {quoted(email)} must be in {domain}, the domain of the grant")
-    return Member(user_id, email)
+    return ImportedMember(user_id, email)
 
 
 def require_identifier(user_id: str) -> None:
@@ -297,7 +297,7 @@ def require_identifier(user_id: str) -> None:
         raise ValidationError(f"the identifier {quoted(user_id)} {error.messages[0]}") from error
 
 
-def _require_distinct(member: Member, number: int, numbers: dict[str, int]) -> None:
+def _require_distinct(member: ImportedMember, number: int, numbers: dict[str, int]) -> None:
     """Reject a user or an address of an earlier line.
 
     :raise ValidationError: with the number of that line

@@ -44,7 +44,7 @@ class Subject(NamedTuple):
     at: datetime | None = None
 
 
-class Link(NamedTuple):
+class AdviceLink(NamedTuple):
     """A link, or an action that a link leads to."""
 
     title: str
@@ -64,8 +64,8 @@ class Item:
     count: int
     advice: str
     subjects: Sequence[Subject]
-    every: Link | None
-    action: Link | None
+    every: AdviceLink | None
+    action: AdviceLink | None
 
 
 def items(session: Session, registrations: Iterable[Registration]) -> list[Item]:
@@ -102,8 +102,8 @@ def _unbookable(
         counts.unbookable,
         "Their account has ended, or its last read failed, so no times are offered.",
         subjects,
-        Link("Show all", url_for("dashboard.users", show=unread.SHOW)),
-        invite or Link("Show in the explorer", url_for("dashboard.explorer", users=names, show=1)),
+        AdviceLink("Show all", url_for("dashboard.users", show=unread.SHOW)),
+        invite or AdviceLink("Show in the explorer", url_for("dashboard.explorer", users=names, show=1)),
     )
 
 
@@ -148,7 +148,7 @@ def _users(session: Session, kind: UserKind, counts: UserCounts, useless: Scopes
     verb = "Invite them to connect" if kind is UserKind.NEVER else "Invite them to reconnect"
     helped = attention.any_to_invite(session, attention.has_problem(kind, useless), useless)
     action = _action(verb, "new_invitations", show=kind.value) if helped else None
-    every = Link("Show all", url_for("dashboard.users", show=kind.value))
+    every = AdviceLink("Show all", url_for("dashboard.users", show=kind.value))
     return Item(
         kind.value,
         connection_badge.KIND_TITLES[kind],
@@ -211,7 +211,7 @@ def _registrations(registrations: Iterable[Registration]) -> Item:
     ]
     advice = "Until it is corrected, no account can be connected and no access is refreshed."
     verb = "Correct the registration" if roles.may("save_registration") else "See the registration"
-    action = Link(verb, subjects[0].address if subjects else settings)
+    action = AdviceLink(verb, subjects[0].address if subjects else settings)
     return Item("registrations", "Registration refused", "bad", len(subjects), advice, subjects, None, action)
 
 
@@ -236,7 +236,7 @@ def _webhooks(session: Session, counts: OtherCounts) -> Item:
         for each in rows
     ]
     every = url_for("dashboard.webhooks", show="failing")
-    action = Link("See the failed deliveries", subjects[0].address if counts.webhooks == 1 else every)
+    action = AdviceLink("See the failed deliveries", subjects[0].address if counts.webhooks == 1 else every)
     advice = "The last delivery was not accepted. Correct the receiver, then send the failed events again."
     return Item(
         "webhooks",
@@ -245,7 +245,7 @@ def _webhooks(session: Session, counts: OtherCounts) -> Item:
         counts.webhooks,
         advice,
         subjects,
-        Link("Show all", every),
+        AdviceLink("Show all", every),
         action,
     )
 
@@ -263,10 +263,17 @@ def _grants(session: Session, counts: OtherCounts) -> Item:
     ]
     every = url_for("dashboard.organizations", show="ended-grants")
     verb = "Enter the grant again" if roles.may("store_grant") else "See the grant"
-    action = Link(verb, subjects[0].address if counts.grants == 1 else every)
+    action = AdviceLink(verb, subjects[0].address if counts.grants == 1 else every)
     advice = "The members of the organization cannot be read until the grant is entered again."
     return Item(
-        "grants", "Ended grants", "bad", counts.grants, advice, subjects, Link("Show all", every), action
+        "grants",
+        "Ended grants",
+        "bad",
+        counts.grants,
+        advice,
+        subjects,
+        AdviceLink("Show all", every),
+        action,
     )
 
 
@@ -277,12 +284,12 @@ def _keys(session: Session, counts: OtherCounts) -> Item:
     advice = "Programs that use the key get 401 from then on. Create another key, and replace it there."
     action = _action("Create an API key", "new_key")
     title = "API keys about to expire"
-    return Item("keys", title, "warn", counts.keys, advice, subjects, Link("Show all", every), action)
+    return Item("keys", title, "warn", counts.keys, advice, subjects, AdviceLink("Show all", every), action)
 
 
-def _action(title: str, endpoint: str, show: str | None = None) -> Link | None:
+def _action(title: str, endpoint: str, show: str | None = None) -> AdviceLink | None:
     """A link to a page that resolves something; None where the person's role forbids the page."""
-    return Link(title, url_for(f"dashboard.{endpoint}", show=show)) if roles.may(endpoint) else None
+    return AdviceLink(title, url_for(f"dashboard.{endpoint}", show=show)) if roles.may(endpoint) else None
 
 
 def failing(session: Session) -> Mapping[str, attention.FailingWebhook]:

@@ -52,7 +52,7 @@ FAULTS = {
 WORDS = {Access.READS: "reads", Access.WRITES: "changes of events"}
 
 
-class Part(NamedTuple):
+class FaultyPart(NamedTuple):
     """A part of the installation that has a fault, with its badge and what to do."""
 
     title: str
@@ -61,7 +61,7 @@ class Part(NamedTuple):
     advice: str
 
     @classmethod
-    def of(cls, title: str, advice: str, fault: Fault) -> Part:
+    def of(cls, title: str, advice: str, fault: Fault) -> FaultyPart:
         """The part of that title, by its fault; ``advice`` is for a part that does not respond."""
         kind, state, better = FAULTS[fault.kind]
         return cls(title, kind, state, better or advice)
@@ -128,7 +128,7 @@ def overview_day() -> ResponseReturnValue:
 def overview_health() -> ResponseReturnValue:
     """Whether each part is up. Loaded separately, because an absent worker takes a second to detect."""
     faults = health.faults()
-    parts = [Part.of(*PARTS[name], fault) for name, fault in faults.items() if fault is not None]
+    parts = [FaultyPart.of(*PARTS[name], fault) for name, fault in faults.items() if fault is not None]
     silent, isolated = ([], []) if faults["redis"] else (_open_breakers(), _isolated())
     return page("overview_health.html", parts=parts, silent=silent, isolated=isolated)
 
@@ -207,7 +207,7 @@ SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayOfRequests:
     """The requests of the last day and the tasks that wait now; None where a part does not answer."""
 
     counts: Counts | None
@@ -238,7 +238,7 @@ class Day:
         return f"{100 * (cache.hits + cache.stale) / every:.0f} %" if every else None
 
 
-def read_day() -> Day:
+def read_day() -> DayOfRequests:
     """The numbers now."""
     ours = services()
     found = ours.probes.run(
@@ -246,7 +246,7 @@ def read_day() -> Day:
         seconds=SECONDS,
     )
     counts, lengths = found["day counted"], found["queues counted"]
-    return Day(
+    return DayOfRequests(
         None if isinstance(counts, Fault) else counts,
         None if isinstance(lengths, Fault) else sum(lengths.values()),
     )

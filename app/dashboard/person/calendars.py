@@ -59,7 +59,7 @@ WHAT_TO_DO = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedEvent:
     """An event as the list shows it, in the time zone of its mailbox."""
 
     subject: str
@@ -143,14 +143,14 @@ def advice_for(user: User) -> Callable[[str, Reason], str]:
 
 def _entries(
     events: Iterable[tuple[str, Event]], listed: Sequence[tuple[ConnectionRef, Calendar]]
-) -> list[Entry]:
+) -> list[ListedEvent]:
     """Events in the time zone of their account's primary calendar; in UTC if that was not read."""
     names = {(each.provider, each.id): each.subject for _, each in listed}
     main_zones = {ref.id: each.time_zone for ref, each in listed if each.primary}
     # A calendar that several accounts list is read through the first one.
     zones = {(each.provider, each.id): main_zones.get(ref.id) for ref, each in reversed(listed)}
     found = [
-        Entry(
+        ListedEvent(
             subject=event.subject,
             provider=event.provider,
             calendar=names.get((event.provider, calendar_id), calendar_id),

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.sign_in import passwords, sessions
-from app.dashboard.sign_in.login_throttle import Failure
+from app.dashboard.sign_in.login_throttle import FailedCheck
 from app.dashboard.sign_in.pages import check_new_password, with_retry_after
 from app.http.routes import route_facts
 from app.schemas.fields import Text, Word
@@ -50,7 +50,7 @@ def change_password() -> ResponseReturnValue:
     """
     form = forms.read(PasswordForm)
     check_new_password(form)
-    if form and (refused := passwords.check_current(form, Failure.PASSWORD_CHANGE)):
+    if form and (refused := passwords.check_current(form, FailedCheck.PASSWORD_CHANGE)):
         return with_retry_after(make_response(show(form, 429)), refused)
     if not form:
         return show(form, 400)

@@ -221,7 +221,7 @@ def _browser_cookie() -> URLSafeTimedSerializer:
     return URLSafeTimedSerializer(current_app.secret_key, salt="known browser")
 
 
-class Failure(Enum):
+class FailedCheck(Enum):
     """The failed check: its words in the log of the service, and its action in the audit log."""
 
     SIGN_IN = "sign-in", "signInFailed"
@@ -230,7 +230,7 @@ class Failure(Enum):
     PASSWORD_CHECK = "password check", "passwordCheckFailed"
 
 
-def note_failure(name: str, failure: Failure = Failure.SIGN_IN, *, known: bool = True) -> None:
+def note_failure(name: str, failure: FailedCheck = FailedCheck.SIGN_IN, *, known: bool = True) -> None:
     """Count, log and record a failed attempt; ``known`` is whether a person has that name.
 
     Unknown names are not recorded: users sometimes type their password into the field of the name.

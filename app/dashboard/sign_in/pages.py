@@ -16,7 +16,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.sign_in import login_throttle, passwords, sessions
-from app.dashboard.sign_in.login_throttle import Failure
+from app.dashboard.sign_in.login_throttle import FailedCheck
 from app.http.routes import route_facts
 from app.schemas.fields import CONTROL, Text
 from app.services import services
@@ -218,7 +218,7 @@ def _check_code(administrator: Administrator, code: str) -> str | None:
             action = "signInByRecoveryCode"
             right = second_factors.use_recovery_code(session, administrator.id, text)
     if not right:
-        login_throttle.note_failure(administrator.name, Failure.SECOND_FACTOR)
+        login_throttle.note_failure(administrator.name, FailedCheck.SECOND_FACTOR)
         return None
     login_throttle.forget(administrator.name)
     return action

@@ -10,7 +10,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from app.dashboard import forms
 from app.dashboard.sign_in import login_throttle, sessions
-from app.dashboard.sign_in.login_throttle import Failure
+from app.dashboard.sign_in.login_throttle import FailedCheck
 from app.services import services
 from store.sql.queries import administrators
 
@@ -62,7 +62,7 @@ def _dummy_hash() -> str:
 
 
 def check_current(
-    form: forms.Form, failure: Failure = Failure.PASSWORD_CHECK
+    form: forms.Form, failure: FailedCheck = FailedCheck.PASSWORD_CHECK
 ) -> login_throttle.MustWait | None:
     """Check the field ``current`` of a valid form; a wrong password is an error in the form.
 

@@ -72,7 +72,7 @@ class RemovedConnection(NamedTuple):
         return ProviderAccount(self.provider, self.account_id, self.email)
 
 
-class Account(StrEnum):
+class ReplacedConnection(StrEnum):
     """Which connection of the provider new tokens replace; any other text is the id of one.
 
     ``DEFAULT``: the default one. ``ADD``: the one of the same account, or none.
@@ -107,11 +107,11 @@ def newest(session: Session, user_id: int, provider: str) -> OAuthConnection | N
 def to_replace(
     session: Session, user_id: int, provider: str, account: str, new: ProviderAccount
 ) -> OAuthConnection | None:
-    """The connection that tokens of the account ``new`` replace, see ``Account``; None if there is none."""
+    """The connection that tokens of the account ``new`` replace; None if there is none."""
     rows = with_provider(session, user_id, provider)
-    if account == Account.DEFAULT:
+    if account == ReplacedConnection.DEFAULT:
         return rows[0] if rows else None
-    if account == Account.ADD:
+    if account == ReplacedConnection.ADD:
         return next((row for row in rows if row.grant_id is None and is_same_account(row, new)), None)
     return next((row for row in rows if row.public_id == account), None)
 
@@ -172,14 +172,14 @@ def replace(
     tokens: Tokens,
     account_id: str | None = None,
     obtained: bool = False,
-    account: str = Account.DEFAULT,
+    account: str = ReplacedConnection.DEFAULT,
     label: str | None = None,
 ) -> tuple[OAuthConnection, list[RemovedConnection]]:
     """Store a connection; returns it, and the connections that it replaces.
 
-    It replaces the one that ``account`` names (see ``Account``), and any other one of the same account. It
-    has the id and the label of the one that is named by its id, else of the one of the same account, unless
-    a ``label`` is given.
+    It replaces the one that ``account`` names (see ``ReplacedConnection``), and any other one of the same
+    account. It has the id and the label of the one that is named by its id, else of the one of the same
+    account, unless a ``label`` is given.
 
     ``obtained``: the service got the grant by its own consent flow. A connection that replaces a dead one is
     recorded as restored.
@@ -190,7 +190,7 @@ def replace(
     rows = with_provider(session, user_id, provider)
     target = to_replace(session, user_id, provider, account, opened)
     same = [row for row in rows if row.grant_id is None and is_same_account(row, opened)]
-    if target is not None and account not in list(Account):
+    if target is not None and account not in list(ReplacedConnection):
         # The caller knows that it is the same account, perhaps at another address.
         same = [target, *same]
     elif not same and target is not None and is_same_account(target, opened) is not False:

@@ -51,7 +51,7 @@ class ClaimedDelivery:
     log: list[dict[str, Any]] = field(repr=False)
 
 
-class Attempt(NamedTuple):
+class DeliveryAttempt(NamedTuple):
     """One attempt of the log: when it began, its duration in milliseconds, the status or else the error."""
 
     at: datetime
@@ -265,10 +265,12 @@ def _end(claimed: ClaimedDelivery, answer: AttemptResult) -> Update:
     )
 
 
-def attempts(row: WebhookDelivery) -> list[Attempt]:
+def attempts(row: WebhookDelivery) -> list[DeliveryAttempt]:
     """The logged attempts of a delivery, the latest first."""
     return [
-        Attempt(datetime.fromisoformat(each["at"]), each["milliseconds"], each["status"], each["error"])
+        DeliveryAttempt(
+            datetime.fromisoformat(each["at"]), each["milliseconds"], each["status"], each["error"]
+        )
         for each in reversed(row.attempt_log or ())
     ]
 
@@ -305,7 +307,7 @@ class DeliveryRow:
     user: str | None
 
 
-class Counts(NamedTuple):
+class DeliveryCounts(NamedTuple):
     """The numbers of an endpoint's deliveries in the log, by status."""
 
     pending: int = 0
@@ -356,15 +358,17 @@ def recent(
     return [DeliveryRow(*row) for row in session.execute(query.limit(limit))]
 
 
-def counts(session: Session, endpoint_ids: Collection[str]) -> dict[str, Counts]:
+def counts(session: Session, endpoint_ids: Collection[str]) -> dict[str, DeliveryCounts]:
     """The numbers of deliveries of each of these endpoints, in one statement."""
     query = (
-        select(WebhookDelivery.endpoint_id, *(func.count().filter(_IS[each]) for each in Counts._fields))
+        select(
+            WebhookDelivery.endpoint_id, *(func.count().filter(_IS[each]) for each in DeliveryCounts._fields)
+        )
         .where(WebhookDelivery.endpoint_id.in_(endpoint_ids))
         .group_by(WebhookDelivery.endpoint_id)
     )
-    found = {endpoint: Counts(*tally) for endpoint, *tally in session.execute(query)}
-    return {endpoint: found.get(endpoint, Counts()) for endpoint in endpoint_ids}
+    found = {endpoint: DeliveryCounts(*tally) for endpoint, *tally in session.execute(query)}
+    return {endpoint: found.get(endpoint, DeliveryCounts()) for endpoint in endpoint_ids}
 
 
 def waiting(session: Session) -> int:

@@ -21,7 +21,7 @@ from store.sql.models import Membership, OAuthConnection, Organization, Organiza
 PREVIEWED_MEMBERS = 100
 
 
-class Member(NamedTuple):
+class ListedMember(NamedTuple):
     """A member as a preview lists it."""
 
     custom_id: str
@@ -36,7 +36,7 @@ class Preview:
     name: str | None
     created_at: datetime
     member_count: int
-    members: list[Member] = field(default_factory=list)
+    members: list[ListedMember] = field(default_factory=list)
 
 
 class Summary(NamedTuple):
@@ -125,7 +125,7 @@ def previews(
     found: dict[int, Preview] = {}
     for organization_id, slug, name, created_at, member_count, custom_id, joined in session.execute(query):
         preview = found.setdefault(organization_id, Preview(slug, name, created_at, member_count))
-        preview.members.append(Member(custom_id, joined))
+        preview.members.append(ListedMember(custom_id, joined))
     return found
 
 

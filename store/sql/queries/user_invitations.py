@@ -29,7 +29,7 @@ LIFETIME = timedelta(days=7)
 SECRET_BYTES = 24
 
 
-class State(StrEnum):
+class InvitationState(StrEnum):
     """The state of an invitation."""
 
     PENDING = "pending"
@@ -54,7 +54,7 @@ class InvitationRow(NamedTuple):
     user: str
 
     @property
-    def state(self) -> State:
+    def state(self) -> InvitationState:
         """Its state now."""
         return state(self.invitation)
 
@@ -164,7 +164,7 @@ def revoke_open(session: Session, user_ids: Collection[int]) -> None:
 def page(
     session: Session,
     *,
-    state: State | None = None,
+    state: InvitationState | None = None,
     text: str = "",
     user_id: int | None = None,
     before: tuple[datetime, str] | None = None,
@@ -186,11 +186,11 @@ def page(
     return [InvitationRow(*row) for row in session.execute(query.limit(limit))]
 
 
-def counts(session: Session) -> dict[State, int]:
+def counts(session: Session) -> dict[InvitationState, int]:
     """The number of invitations in each state."""
-    columns = [func.count().filter(_IS[each]()) for each in State]
+    columns = [func.count().filter(_IS[each]()) for each in InvitationState]
     row = session.execute(select(*columns).select_from(UserInvitation)).one()
-    return dict(zip(State, row, strict=True))
+    return dict(zip(InvitationState, row, strict=True))
 
 
 def latest(session: Session, user_ids: Collection[int]) -> dict[int, UserInvitation]:
@@ -218,17 +218,17 @@ def never_connected(session: Session, organization_id: int, *, limit: int) -> di
     return {row.custom_id: row.id for row in session.execute(query)}
 
 
-def state(row: UserInvitation) -> State:
+def state(row: UserInvitation) -> InvitationState:
     """The state of an invitation now; one whose issuer may not invite any more is revoked."""
     if row.connected_at is not None:
-        return State.CONNECTED
+        return InvitationState.CONNECTED
     if row.revoked_at is not None:
-        return State.REVOKED
+        return InvitationState.REVOKED
     if row.expires_at <= now():
-        return State.EXPIRED
+        return InvitationState.EXPIRED
     if not row.issuer_in_force:
-        return State.REVOKED
-    return State.PENDING if row.opened_at is None else State.OPENED
+        return InvitationState.REVOKED
+    return InvitationState.PENDING if row.opened_at is None else InvitationState.OPENED
 
 
 def _open() -> ColumnElement[bool]:
@@ -241,16 +241,16 @@ def _open() -> ColumnElement[bool]:
 
 
 # The same as ``state``, in SQL.
-_IS: dict[State, Callable[[], ColumnElement[bool]]] = {
-    State.PENDING: lambda: and_(_open(), UserInvitation.opened_at.is_(None)),
-    State.OPENED: lambda: and_(_open(), UserInvitation.opened_at.is_not(None)),
-    State.CONNECTED: lambda: UserInvitation.connected_at.is_not(None),
-    State.EXPIRED: lambda: and_(
+_IS: dict[InvitationState, Callable[[], ColumnElement[bool]]] = {
+    InvitationState.PENDING: lambda: and_(_open(), UserInvitation.opened_at.is_(None)),
+    InvitationState.OPENED: lambda: and_(_open(), UserInvitation.opened_at.is_not(None)),
+    InvitationState.CONNECTED: lambda: UserInvitation.connected_at.is_not(None),
+    InvitationState.EXPIRED: lambda: and_(
         UserInvitation.connected_at.is_(None),
         UserInvitation.revoked_at.is_(None),
         UserInvitation.expires_at <= now(),
     ),
-    State.REVOKED: lambda: and_(
+    InvitationState.REVOKED: lambda: and_(
         UserInvitation.connected_at.is_(None),
         or_(
             UserInvitation.revoked_at.is_not(None),

@@ -22,7 +22,7 @@ MAX_ENDPOINTS = 100
 SECRET_BYTES = 24
 
 
-class TooMany(Exception):
+class TooManyEndpoints(Exception):
     """There are already ``MAX_ENDPOINTS`` endpoints."""
 
 
@@ -43,7 +43,7 @@ def create(
     # IS, not =: an endpoint of all organizations has NULL.
     beside = select(func.count()).where(WebhookEndpoint.organization_id.is_not_distinct_from(organization_id))
     if session.scalars(beside).one() >= MAX_ENDPOINTS:
-        raise TooMany
+        raise TooManyEndpoints
     secret = new_secret()
     endpoint_id = f"wh_{secrets.token_hex(12)}"
     row = WebhookEndpoint(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.availability import explanation, explanation_text
-from app.availability.explanation_text import Unreadable
+from app.availability.explanation_text import UnreadCalendar
 from app.availability.result import BusyResult
 from app.availability.selection import Target, main_calendar
 from providers.base import PRIMARY
@@ -344,8 +344,8 @@ def test_a_date_of_another_year_has_its_year():
 
 
 NINE = local("09:00")
-TEAM = Unreadable("google", "team@example.com", "accessDenied")
-HERS = Unreadable("microsoft", "primary", "rateLimited")
+TEAM = UnreadCalendar("google", "team@example.com", "accessDenied")
+HERS = UnreadCalendar("microsoft", "primary", "rateLimited")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from app.server import flower
-from app.server.flower import SignIn, sign_in
+from app.server.flower import FlowerSignIn, sign_in
 from store.config.data_folder import socket_path
 from store.config.settings import FlowerSettings, SettingsError, read_flower_settings
 from store.coordination import heartbeats
@@ -62,7 +62,7 @@ def test_for_other_hosts_a_password_is_required(settings_with, host):
     with pytest.raises(SettingsError, match="ALMANAC_FLOWER_PASSWORD must be set"):
         sign_in(settings_with(), host)
 
-    assert sign_in(settings_with(ALMANAC_FLOWER_PASSWORD=PASSWORD), host) == SignIn(
+    assert sign_in(settings_with(ALMANAC_FLOWER_PASSWORD=PASSWORD), host) == FlowerSignIn(
         "almanac", PASSWORD, False
     )
 
@@ -88,7 +88,7 @@ def test_its_process_gets_no_secret_and_no_setting_of_flower_from_outside():
     removed = secrets | {"FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_READ_ONLY": "false"}
     kept = {"PATH": "/bin", "ALMANAC_REDIS_URL": "redis://redis:6379/0", "ALMANAC_LOG_FORMAT": "json"}
 
-    environment = flower.environment(removed | kept, SignIn("ada", PASSWORD, False))
+    environment = flower.environment(removed | kept, FlowerSignIn("ada", PASSWORD, False))
 
     assert environment == kept | {"FLOWER_BASIC_AUTH": f"ada:{PASSWORD}"}
 

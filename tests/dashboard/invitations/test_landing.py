@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from app.dashboard import invitation_landing
 from store.sql.models import Membership, Organization, User, UserInvitation, now
 from store.sql.queries import audit, connection_rows, connections, user_invitations, users
-from store.sql.queries.user_invitations import LIFETIME, State
+from store.sql.queries.user_invitations import LIFETIME, InvitationState
 from tests.app.consenting import BOTH, connected, consent, query_of
 from tests.conftest import connect
 from tests.dashboard.visiting import words
@@ -61,16 +61,16 @@ def arrive(guest, url):
 def test_a_person_connects_by_the_link(worker, guest, api, stores, sandbox, invited, provider):
     sandbox.account(provider, "ada@example.com")
     user, path = invited()
-    assert state_of(stores, user) is State.PENDING
+    assert state_of(stores, user) is InvitationState.PENDING
 
     assert guest.get(path).status_code == 200
-    assert state_of(stores, user) is State.OPENED
+    assert state_of(stores, user) is InvitationState.OPENED
     answer = arrive(guest, consent(open_consent(guest, path, provider)))
 
     assert answer.status_code == 200
     assert words(page_of(answer).h1) == "Connected"
     assert connected(api, user, provider)["email"] == "ada@example.com"
-    assert state_of(stores, user) is State.CONNECTED
+    assert state_of(stores, user) is InvitationState.CONNECTED
     again = guest.get(path)
     assert (again.status_code, words(page_of(again).h1)) == (410, "Already connected")
     assert guest.post(f"{path}/{provider}").status_code == 410
@@ -162,7 +162,7 @@ def test_a_refusal_leads_back_to_the_invitation(guest, stores, invited):
 
     assert page_of(answer).find("a", string="Try again")["href"] == path
     assert guest.get(path).status_code == 200
-    assert state_of(stores, user) is State.OPENED
+    assert state_of(stores, user) is InvitationState.OPENED
 
 
 def test_the_page_is_private_and_calls_no_other_host(guest, invited):
@@ -235,7 +235,7 @@ def test_a_person_may_connect_another_account(worker, api, sandbox, stores, invi
     assert "family@example.com" in page.get_data(as_text=True)
     listed = api.get(f"/users/{user}/connections").json["data"]
     assert [each["email"] for each in listed] == ["ada@example.com", "family@example.com"]
-    assert state_of(stores, user) is State.CONNECTED
+    assert state_of(stores, user) is InvitationState.CONNECTED
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +262,7 @@ def test_a_person_connects_by_a_form(worker, guest, api, stores, feed, invited):
     form = page_of(refused)
     assert words(form.find(id="e-url")).startswith("Address leads to no calendar")
     assert form.find(id="f-label")["value"] == "Holiday home"
-    assert state_of(stores, user) is State.OPENED
+    assert state_of(stores, user) is InvitationState.OPENED
 
     answer = guest.post(page.form["action"], data={"url": feed, "label": "Holiday home"})
 
@@ -270,7 +270,7 @@ def test_a_person_connects_by_a_form(worker, guest, api, stores, feed, invited):
     assert "Calendar feed (Holiday home) is connected." in words(page_of(answer))
     (connection,) = api.get(f"/users/{user}/connections").json["data"]
     assert (connection["provider"], connection["alive"]) == ("ics", True)
-    assert state_of(stores, user) is State.CONNECTED
+    assert state_of(stores, user) is InvitationState.CONNECTED
     with stores.database.reading() as session:
         (record,) = [each for each in audit.page(session, limit=50) if each.subject == f"{user}/ics"]
     assert (record.actor.startswith("operator "), record.action) == (True, "storeConnection")

@@ -50,7 +50,7 @@ def test_the_requests_of_a_day_are_counted(here):
 
 
 def test_what_does_not_answer_is_not_known(here, monkeypatch):
-    monkeypatch.setattr(pages, "read_day", lambda: pages.Day(None, None))
+    monkeypatch.setattr(pages, "read_day", lambda: pages.DayOfRequests(None, None))
 
     assert set(numbers(here.browser.get("/overview/day")).values()) == {"not known"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from providers.base import Token
 from providers.caldav import discovery, identifiers
-from providers.caldav.credentials import Credentials, basic
+from providers.caldav.credentials import BasicCredentials, basic
 from providers.caldav.server import MAX_BYTES, Server
 from providers.errors import AuthorizationInvalid, FieldRefused, ProviderError, RateLimited, Unavailable
 from providers.http.calls import Bearer
@@ -46,7 +46,7 @@ def script() -> Iterator[Script]:
 
 def found_at(
     entered: str, *, allow_private: bool = True, seconds: float = 10, main: str | None = None
-) -> Credentials:
+) -> BasicCredentials:
     server = Server(Bearer(Fixed()), Operation.LIST_CALENDARS, time.monotonic() + seconds, allow_private)
     url = discovery.address(entered, allow_private=allow_private)
     known = {} if main is None else {f"{url}me/": identifiers.calendar_id(main)}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from providers.caldav import identifiers, lines, writing, xml
-from providers.caldav.credentials import Credentials
+from providers.caldav.credentials import BasicCredentials
 from providers.caldav.writing import Author
 from providers.errors import InvalidCalendarId
 from providers.events import Changes, Day, Draft, Moment
@@ -20,7 +20,7 @@ from tests.providers.caldav.scripted import multistatus, response
 from tests.providers.caldav.test_servers import at
 
 AUTHOR = Author(("ada@example.org",), "calendar.events.insert")
-ACCOUNT = Credentials("u", "ada", "secret", "https://dav.test/me/", ("https://dav.test/home/",), "")
+ACCOUNT = BasicCredentials("u", "ada", "secret", "https://dav.test/me/", ("https://dav.test/home/",), "")
 
 # Characters that a content line can carry.
 CONTENT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=200)

@@ -31,7 +31,7 @@ def impostor(tmp_path: Path) -> Iterator[str]:
 
 
 def test_an_untrusted_certificate_is_refused(impostor):
-    with pytest.raises(transport.NoAnswer) as raised:
+    with pytest.raises(transport.ConnectionFailed) as raised:
         transport.exchange("GET", impostor, {}, None, deadline=time.monotonic() + 5)
     assert "CERTIFICATE_VERIFY_FAILED" in repr(raised.value.__cause__)
 
@@ -105,7 +105,7 @@ def test_a_machine_that_has_no_file_left_does_not_blame_the_provider(host):
 
 
 def test_a_name_that_is_not_there_is_no_fault_of_ours():
-    with pytest.raises(transport.NoAnswer):
+    with pytest.raises(transport.ConnectionFailed):
         transport.exchange("GET", "http://nowhere.invalid/", {}, None, deadline=time.monotonic() + 60)
 
 
@@ -127,7 +127,7 @@ def test_a_request_on_a_connection_may_have_been_sent():
         before = after = None
         try:
             raise fails("http://127.0.0.1:1/")
-        except transport.NoAnswer as error:
+        except transport.ConnectionFailed as error:
             before = error
             # The earlier failure is at the end of the next one's exception chain.
             after = fails(url, seconds=0.3)
@@ -261,7 +261,7 @@ def test_the_deadline_holds_for_all_addresses_of_a_name(resolve, reach):
 def test_only_the_first_addresses_of_a_name_are_tried(resolve, reach):
     addresses = [f"127.0.0.{number}" for number in range(1, 9)]
     asked = resolve(many=addresses)
-    with pytest.raises(transport.NoAnswer) as raised:
+    with pytest.raises(transport.ConnectionFailed) as raised:
         entered("http://many.test:1/", reach, 5)
     assert raised.value.unsent
     assert asked == ["many.test", *addresses[:MAX_ADDRESSES]]
@@ -277,6 +277,6 @@ def test_the_next_address_is_tried_when_one_refuses(script: Any, resolve, reach)
 @ENTERED
 def test_a_name_without_addresses_was_not_called(resolve, reach):
     resolve(none=[])
-    with pytest.raises(transport.NoAnswer) as raised:
+    with pytest.raises(transport.ConnectionFailed) as raised:
         entered("http://none.test/", reach, 5)
     assert raised.value.unsent

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from providers.ics.client import SubscribedCalendars
-from providers.ics.feeds import Feeds, Settings
+from providers.ics.feeds import Feeds, FeedSettings
 from tests.providers.ics.server import FeedServer, feed_server
 
 
@@ -37,7 +37,7 @@ def clock() -> Clock:
 @pytest.fixture
 def feeds(clock: Clock) -> Feeds:
     """The feeds of one process."""
-    return Feeds(Settings(allow_private=True), clock)
+    return Feeds(FeedSettings(allow_private=True), clock)
 
 
 @pytest.fixture

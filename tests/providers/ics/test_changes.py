@@ -6,7 +6,7 @@ import pytest
 
 from providers.base import PRIMARY
 from providers.ics.client import SubscribedCalendars
-from providers.ics.feeds import Feeds, Settings
+from providers.ics.feeds import Feeds, FeedSettings
 from providers.timestamps import instant
 from tests.providers.ical.texts import calendar
 from tests.providers.ics.server import account, soon
@@ -17,7 +17,7 @@ RANGE = instant("2026-12-03T00:00:00Z"), instant("2026-12-10T00:00:00Z")
 @pytest.fixture
 def page(server):
     """The next page of a feed with these events, each by its UID and lines."""
-    adapter = SubscribedCalendars(Feeds(Settings(0, allow_private=True)))
+    adapter = SubscribedCalendars(Feeds(FeedSettings(0, allow_private=True)))
 
     def read(sync_token, stamp="20260101T000000Z", **events):
         parts = [

@@ -28,7 +28,7 @@ from providers.ical.bounds import InvalidCalendar, Limits
 from providers.ics import address, feeds
 from providers.ics.client import SubscribedCalendars
 from providers.ics.definition import DEFINITION
-from providers.ics.feeds import Feeds, Settings
+from providers.ics.feeds import Feeds, FeedSettings
 from providers.ics.form import FeedForm
 from providers.ics.scopes import SCOPES
 from providers.scopes import Operation
@@ -256,7 +256,7 @@ def test_redirects_without_an_end(adapter, server):
 
 def test_no_private_address_is_called(server):
     url = server.put(CONTENT)
-    guarded = SubscribedCalendars(Feeds(Settings()))
+    guarded = SubscribedCalendars(Feeds(FeedSettings()))
     for each in (
         url.replace("http:", "https:"),
         "https://127.0.0.1/",
@@ -275,7 +275,7 @@ def test_no_private_address_is_called(server):
 def test_a_redirect_to_where_feeds_are_not_called(monkeypatch, server, location):
     """A feed at an address that may be called redirects to one that may not."""
     monkeypatch.setattr(feeds, "fetch", _public_first(feeds.fetch, server, location))
-    guarded = SubscribedCalendars(Feeds(Settings()))
+    guarded = SubscribedCalendars(Feeds(FeedSettings()))
     with pytest.raises(AddressNotPublic):
         guarded.calendars(account("https://feeds.example.com/a.ics"), deadline=soon(3))
 
@@ -303,7 +303,7 @@ def _public_first(fetch, server, location):
 
 
 def test_a_feed_of_the_most_bytes_and_of_one_more(server):
-    adapter = SubscribedCalendars(Feeds(Settings(0, Limits(size=10_000), allow_private=True)))
+    adapter = SubscribedCalendars(Feeds(FeedSettings(0, Limits(size=10_000), allow_private=True)))
     room = 10_000 - len(calendar(head="X-A:"))
 
     assert adapter.calendars(account(server.put(calendar(head=f"X-A:{'a' * room}"))), deadline=soon())
@@ -401,7 +401,7 @@ def test_the_memory_of_feeds_is_bounded(adapter, server, monkeypatch):
 
 
 def opened(server, url):
-    return FeedForm(Feeds(Settings(allow_private=True)), allow_private=True).open(
+    return FeedForm(Feeds(FeedSettings(allow_private=True)), allow_private=True).open(
         {"url": url}, {}, deadline=soon(5)
     )
 
@@ -444,7 +444,7 @@ def test_addresses_that_are_not_called(entered):
     with pytest.raises(ForbiddenUrl):
         address.of_feed(entered, allow_private=False)
     with pytest.raises(FieldRefused) as raised:
-        FeedForm(Feeds(Settings()), allow_private=False).open({"url": entered}, {}, deadline=soon())
+        FeedForm(Feeds(FeedSettings()), allow_private=False).open({"url": entered}, {}, deadline=soon())
     assert raised.value.field == "url"
 
 
@@ -471,7 +471,7 @@ def test_the_form_refuses_a_host_that_was_not_found(server):
 
 
 def test_the_form_refuses_private_addresses():
-    form = FeedForm(Feeds(Settings()), allow_private=False)
+    form = FeedForm(Feeds(FeedSettings()), allow_private=False)
     with pytest.raises(FieldRefused, match="private or loopback"):
         form.open({"url": "https://127.0.0.1/a.ics"}, {}, deadline=soon())
 

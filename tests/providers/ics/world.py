@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from providers.base import Account
 from providers.ical.bounds import Limits
 from providers.ics.client import SubscribedCalendars
-from providers.ics.feeds import Feeds, Settings
+from providers.ics.feeds import Feeds, FeedSettings
 from tests.providers.ical.texts import calendar, event
 from tests.providers.ics.server import FeedServer, account
 
@@ -35,7 +35,7 @@ class FeedWorld:
     def __init__(self, server: FeedServer) -> None:
         self.server = server
         self._numbers = count()
-        self.adapter = SubscribedCalendars(Feeds(Settings(0, Limits(), allow_private=True)))
+        self.adapter = SubscribedCalendars(Feeds(FeedSettings(0, Limits(), allow_private=True)))
 
     def account(self, events: Sequence[Entry] = (), *, calendars: int = 1, time_zone: str = "UTC") -> Account:
         parts = [event(_lines(each), str(number)) for number, each in enumerate(events)]

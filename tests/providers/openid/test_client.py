@@ -25,7 +25,7 @@ from providers.errors import (
 )
 from providers.oauth import consent
 from providers.oauth.consent import ConsentRequest
-from providers.openid.client import IdentityProvider, Registration, WrongIssuer, claim
+from providers.openid.client import ClientRegistration, IdentityProvider, WrongIssuer, claim
 from providers.openid.id_tokens import Untrusted
 from tests.openid_issuer import CLIENT_ID, SECRET, Issuer, issuing
 
@@ -42,7 +42,7 @@ def issuer():
 
 def client(issuer: Issuer | str, role_claim: str = "groups") -> IdentityProvider:
     url = issuer if isinstance(issuer, str) else issuer.url
-    return IdentityProvider(Registration(url, CLIENT_ID, Token(SECRET), role_claim))
+    return IdentityProvider(ClientRegistration(url, CLIENT_ID, Token(SECRET), role_claim))
 
 
 def soon(seconds: float = 5.0) -> float:

@@ -12,7 +12,7 @@ from redis.exceptions import ResponseError
 
 from store.cache.fast_redis import FastRedis
 from store.coordination import api_rate_limiter
-from store.coordination.api_rate_limiter import Limit, Limits
+from store.coordination.api_rate_limiter import Limits, RequestLimit
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def key(redis: Redis) -> Iterator[int]:
 
 
 def of_key(key: int, most: int) -> Limits:
-    return (Limit(str(key), most),)
+    return (RequestLimit(str(key), most),)
 
 
 def names(key: int | str) -> tuple[str, str]:
@@ -125,8 +125,8 @@ def test_a_refusal_of_redis_does_not_answer_the_next_question(redis, key):
 @pytest.fixture
 def two(redis, key) -> Iterator[tuple[Limits, Limits]]:
     """The limits of two keys of one organization, with three and ten requests, and four together."""
-    together = Limit(f"organization:{key}", 4, of_organization=True)
-    yield (Limit(str(key), 3), together), (Limit(str(key + 1), 10), together)
+    together = RequestLimit(f"organization:{key}", 4, of_organization=True)
+    yield (RequestLimit(str(key), 3), together), (RequestLimit(str(key + 1), 10), together)
     redis.delete(*names(key + 1), *names(f"organization:{key}"))
 
 

@@ -16,8 +16,8 @@ from store.coordination.provider_limits import (
     Access,
     AcquireRequest,
     BreakerLimits,
+    CallLimit,
     Circuit,
-    Limit,
     Permit,
     ProviderLimits,
     WaitReason,
@@ -25,14 +25,14 @@ from store.coordination.provider_limits import (
 )
 from store.stores import Stores
 
-LOOSE = Limit(10**6, 60)
+LOOSE = CallLimit(10**6, 60)
 GOOGLE = Circuit("google", Access.READS)
 CALLS_AT_ONCE = 4
 # Milliseconds ahead for which a permit is reserved.
 HORIZON = 500
 
 
-def limits_of(redis, project: Limit = LOOSE, account: Limit = LOOSE, provider: str = "google"):
+def limits_of(redis, project: CallLimit = LOOSE, account: CallLimit = LOOSE, provider: str = "google"):
     projects, accounts = (dict.fromkeys((provider, "microsoft"), each) for each in (project, account))
     return ProviderLimits(redis, projects, accounts, BreakerLimits(0, 0, 0.0))
 
@@ -65,7 +65,7 @@ def unique_name() -> str:
 def test_no_window_ever_has_more_than_the_limit(limit, seconds, steps):
     """``steps``: milliseconds that pass, and the number of requests then. A request begins after its wait."""
     redis = fakeredis.FakeRedis()
-    paced = limits_of(redis, project=Limit(limit, seconds))
+    paced = limits_of(redis, project=CallLimit(limit, seconds))
     now, starts = 1_800_000_000_000, []
     for passed, count in steps:
         now += passed
@@ -85,7 +85,7 @@ def test_no_window_ever_has_more_than_the_limit(limit, seconds, steps):
 def test_a_call_that_the_bucket_has_room_for_gets_a_permit(limit, seconds, steps):
     """The oracle is a bucket of half the limit into which the other half drips over the window."""
     redis = fakeredis.FakeRedis()
-    paced = limits_of(redis, account=Limit(limit, seconds))
+    paced = limits_of(redis, account=CallLimit(limit, seconds))
     interval, room = 2000 * seconds / limit, limit / 2
     level, now = 0.0, 1_800_000_000_000
     for passed in steps:
@@ -104,7 +104,7 @@ def test_a_call_that_the_bucket_has_room_for_gets_a_permit(limit, seconds, steps
 
 
 def test_one_limit_is_for_all_accounts_and_one_for_each(redis, unique_name):
-    paced = limits_of(redis, project=Limit(8, 3600), account=Limit(4, 3600), provider=unique_name)
+    paced = limits_of(redis, project=CallLimit(8, 3600), account=CallLimit(4, 3600), provider=unique_name)
 
     def go(*accounts):
         requests = [google(account, provider=unique_name) for account in accounts]
@@ -116,14 +116,14 @@ def test_one_limit_is_for_all_accounts_and_one_for_each(redis, unique_name):
 
 def test_a_job_with_more_calls_than_the_limit_gets_a_permit():
     redis = fakeredis.FakeRedis()
-    paced = limits_of(redis, account=Limit(4, 10))
+    paced = limits_of(redis, account=CallLimit(4, 10))
     assert acquire(paced, [google(calls=50)]) == [GO]
     assert acquire(paced, [google()])[0].wait > 0
 
 
 def test_no_permit_is_reserved_beyond_the_deadline():
     redis = fakeredis.FakeRedis()
-    paced = limits_of(redis, account=Limit(10, 1))
+    paced = limits_of(redis, account=CallLimit(10, 1))
     assert [each.paid for each in acquire(paced, [google()] * 5)] == [True] * 5
     (refused,) = acquire(paced, [google()], left=0.01)
     assert not refused.paid
@@ -135,7 +135,7 @@ def test_no_permit_is_reserved_beyond_the_deadline():
 
 def test_a_job_whose_calls_are_counted_is_not_paced_again():
     redis = fakeredis.FakeRedis()
-    paced = limits_of(redis, account=Limit(4, 60))
+    paced = limits_of(redis, account=CallLimit(4, 60))
     acquire(paced, [google()] * 2)
     assert [each.wait > 0 for each in acquire(paced, [google(calls=1), google(calls=0)])] == [
         True,
@@ -257,7 +257,7 @@ def test_an_answer_or_a_failure_ends_no_pause(redis, unique_name):
 
 
 def test_everything_expires(redis, unique_name):
-    paced = limits_of(redis, account=Limit(6, 1))
+    paced = limits_of(redis, account=CallLimit(6, 1))
     acquire(paced, [google(unique_name)])
     paced.throttled(GOOGLE, unique_name, 0.2, named=True)
     acquire(paced, [mailbox("1", mailbox=unique_name)], lease=0.1)

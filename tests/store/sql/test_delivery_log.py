@@ -6,7 +6,7 @@ import pytest
 
 from store.sql.models import now
 from store.sql.queries import deliveries, webhooks
-from store.sql.queries.deliveries import Counts
+from store.sql.queries.deliveries import DeliveryCounts
 from store.sql.queries.webhook_events import WebhookEvent
 from tests.store.statements import statements
 from tests.store.webhook_world import WebhookWorld
@@ -54,7 +54,7 @@ def test_a_page_of_endpoints_with_their_counts_takes_two_statements(world, busy)
         rows = webhooks.listed(session)
         counts = deliveries.counts(session, [row.endpoint.id for row in rows])
 
-    assert counts == {one: Counts(1, 1, 1), two: Counts(pending=3), silent: Counts()}
+    assert counts == {one: DeliveryCounts(1, 1, 1), two: DeliveryCounts(pending=3), silent: DeliveryCounts()}
     assert len(sent) == 2
 
 

@@ -140,7 +140,7 @@ def test_a_token_that_is_renewed_meanwhile_stays(fresh_database, connected, both
     with fresh_database.writing() as session:
         connections.renew(session, both, connected[3], Tokens("renewed", "also", None))
 
-    progress = key_rotation.Progress(column)
+    progress = key_rotation.ColumnProgress(column)
     key_rotation._seal(fresh_database, both, rows, progress)
 
     assert progress.reencrypted == 4

@@ -38,7 +38,7 @@ from store.sql.models import (
 )
 from store.sql.queries import administrators, audit, user_invitations
 from store.sql.queries.issuers import Issuer
-from store.sql.queries.user_invitations import State
+from store.sql.queries.user_invitations import InvitationState
 from tests.databases import new_database, opened
 from tests.store.migrating import every_revision, lost, rows
 
@@ -102,10 +102,10 @@ def test_an_open_invitation_stays_with_the_person_who_made_it(own_database: Data
         found = session.scalars(select(UserInvitation)).all()
         states = {row.created_by.partition(" ")[2]: user_invitations.state(row) for row in found}
     assert states == {
-        "olga": State.PENDING,
-        "changed": State.REVOKED,
-        "later": State.REVOKED,
-        "viewer": State.REVOKED,
+        "olga": InvitationState.PENDING,
+        "changed": InvitationState.REVOKED,
+        "later": InvitationState.REVOKED,
+        "viewer": InvitationState.REVOKED,
     }
 
 

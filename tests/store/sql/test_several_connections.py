@@ -13,7 +13,7 @@ from store.sql.database import Database, alembic_config
 from store.sql.models import OAuthConnection, Organization, OrganizationGrant, User, now
 from store.sql.queries import connection_rows, connections, organization_grants
 from store.sql.queries.connection_rows import Tokens
-from store.sql.queries.connections import Account
+from store.sql.queries.connections import ReplacedConnection
 
 TOKENS = Tokens("planted-access", "planted-refresh", None)
 
@@ -30,7 +30,7 @@ def user_id(fresh_database: Database) -> int:
 def put(fresh_database, keyring, user_id):
     """Store tokens; returns the connection's row."""
 
-    def put(email, account=Account.ADD, provider="google", **more):
+    def put(email, account=ReplacedConnection.ADD, provider="google", **more):
         with fresh_database.writing() as session:
             row, _ = connections.replace(
                 session,
@@ -95,7 +95,7 @@ def test_another_account_in_place_of_the_default_one_has_another_id(put, stored)
     first = put("a@example.com", label="Work")
     put("b@example.com")
 
-    other = put("c@example.com", Account.DEFAULT)
+    other = put("c@example.com", ReplacedConnection.DEFAULT)
 
     assert other.public_id != first.public_id
     assert other.label is None
@@ -106,7 +106,7 @@ def test_a_consent_for_the_default_one_by_another_connected_account_leaves_one_c
     put("a@example.com")
     second = put("b@example.com", label="Family")
 
-    moved = put("b@example.com", Account.DEFAULT)
+    moved = put("b@example.com", ReplacedConnection.DEFAULT)
 
     assert (moved.public_id, moved.label) == (second.public_id, "Family")
     assert stored() == [("b@example.com", True)]
@@ -114,7 +114,7 @@ def test_a_consent_for_the_default_one_by_another_connected_account_leaves_one_c
 
 def test_tokens_without_an_address_are_those_of_the_default_account(put, stored):
     first = put(None)
-    again = put(None, Account.DEFAULT)
+    again = put(None, ReplacedConnection.DEFAULT)
     put(None)
 
     assert first.public_id == again.public_id
@@ -190,7 +190,7 @@ def test_every_way_of_changing_connections_leaves_one_default_one(fresh_database
         if step == 0 or not stored():
             put(email())
         elif step == 1:
-            put(email(), Account.DEFAULT)
+            put(email(), ReplacedConnection.DEFAULT)
         else:
             with fresh_database.writing() as session:
                 if step == 2:
@@ -250,7 +250,7 @@ def test_the_way_down_keeps_the_default_ones(own_database: Database, keyring):
                 email=email,
                 scope=["calendar"],
                 tokens=TOKENS,
-                account=Account.ADD,
+                account=ReplacedConnection.ADD,
             )
 
     with own_database.migrating() as connection:

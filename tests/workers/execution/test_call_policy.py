@@ -14,7 +14,7 @@ from sqlalchemy import update
 from providers.base import Failed
 from providers.errors import LocalResourceExhausted, Reason, TimedOut
 from providers.sandbox.client import SandboxAccount
-from store.coordination.provider_limits import Access, Circuit, Limit, record_key
+from store.coordination.provider_limits import Access, CallLimit, Circuit, record_key
 from store.sql.models import OAuthConnection
 from tests.app.days import MORNING, meeting, starts
 from tests.waiting import until
@@ -220,7 +220,7 @@ def test_short_retry_after_is_waited_for_without_a_thread(new_worker, provider, 
 
 def test_a_large_organization_at_the_limit_is_paced_and_no_user_fails(new_worker, provider, connected):
     # 60 at once, then 60 in 1.2 seconds.
-    limits = {"google": Limit(120, 1.2), "microsoft": Limit(10**6, 1)}
+    limits = {"google": CallLimit(120, 1.2), "microsoft": CallLimit(10**6, 1)}
     workers = [new_worker(), new_worker()]
     for each in workers:
         each.stores.provider_limits._projects = limits

@@ -17,7 +17,7 @@ from workers.execution import reads, writes
 from workers.execution.accounts import REJECTED
 from workers.fanout import reports
 from workers.fanout.reports import Reporter
-from workers.fanout.work import FinishedJob, Request, TakenJob
+from workers.fanout.work import FanoutRequest, FinishedJob, TakenJob
 from workers.jobs import DeleteEvent, ReadBusy, ReadEvents
 from workers.runtime import Runtime
 
@@ -30,7 +30,7 @@ def do(runtime, opened):
     """Perform one job of the reads queue, and report its result."""
 
     def perform(job):
-        request = Request("request", time.monotonic() + 30)
+        request = FanoutRequest("request", time.monotonic() + 30)
         reply = reads.perform(runtime, job, opened(job.connection), request.deadline)
         taken = TakenJob(0, job, "request:0")
         report, _ = reports.finished(request, [FinishedJob(taken, reply, b"")])

@@ -11,7 +11,7 @@ from store.coordination.single_flight import SharedRead, Wanted
 from store.sql.queries.connection_rows import SealedConnection
 from workers.fanout import chunks
 from workers.fanout.codec import DecodeError, Packed, addresses, elements, pack_job, pack_jobs, unpack_jobs
-from workers.fanout.work import Request, TakenJob, divide, without_probes
+from workers.fanout.work import FanoutRequest, TakenJob, divide, without_probes
 from workers.jobs import GrantRef, ReadBusy
 
 NOTHING = SealedConnection(
@@ -124,7 +124,7 @@ def test_a_member_that_waits_for_another_read_gives_up_the_permit_of_its_bundle(
     (together,) = divide(work)
     assert together[1].permit.request.account == "g"
 
-    admitted = chunks.admit(runtime, Request("f", time.monotonic() + 5, terms), [together])
+    admitted = chunks.admit(runtime, FanoutRequest("f", time.monotonic() + 5, terms), [together])
 
     assert [each for _, each in admitted.following] == [work[1]]
     assert work[1].permit.request.account == work[1].row.id

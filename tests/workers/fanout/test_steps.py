@@ -22,8 +22,8 @@ from store.coordination.provider_limits import (
     Access,
     AcquireRequest,
     BreakerLimits,
+    CallLimit,
     Circuit,
-    Limit,
     ProviderLimits,
 )
 from store.sql.database import Database
@@ -49,7 +49,7 @@ from workers.fanout.chunks import GONE
 from workers.fanout.codec import reply_list, work_list
 from workers.fanout.pool import StepPool
 from workers.fanout.steps import MAX_CHUNK, Steps
-from workers.fanout.work import Request
+from workers.fanout.work import FanoutRequest
 from workers.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import request_ids
@@ -199,7 +199,7 @@ def test_a_step_that_finds_no_thread_before_its_deadline_takes_no_job(runtime, c
     for _ in range(5):
         runtime.pool.submit(lambda: gate.wait(30))
     put_work(runtime, "f", busy_jobs(connected(), 2))
-    request = Request("f", time.monotonic() + 0.1)
+    request = FanoutRequest("f", time.monotonic() + 0.1)
     steps.run(runtime, request, read_one, 2)
     time.sleep(0.2)
     gate.set()
@@ -293,9 +293,9 @@ def test_when_redis_dies_the_steps_end_and_keep_no_thread(mortal, runtime, conne
         return read_one(runtime, job, credentials, deadline)
 
     put_work(there, "f", busy_jobs(connection, 1))
-    started = [steps.run(there, Request("f", time.monotonic() + 5), perform, 4)]
+    started = [steps.run(there, FanoutRequest("f", time.monotonic() + 5), perform, 4)]
     until(lambda: "results of jobs could not be reported" in caplog.text)
-    started.append(steps.run(there, Request("f", time.monotonic() + 5), perform, 4))
+    started.append(steps.run(there, FanoutRequest("f", time.monotonic() + 5), perform, 4))
     until(lambda: not any(each.busy for each in started))
     assert all_places_free(there)
     there.pool.close()
@@ -332,7 +332,7 @@ def test_a_throttled_job_whose_mailbox_is_in_use_too_is_reported_as_throttled(ru
 
 def test_a_job_pays_once_for_a_permit_that_it_waits_for(runtime, connected, monkeypatch):
     # Five calls at once, then one every fifth of a second.
-    few = Limit(10, 1.0)
+    few = CallLimit(10, 1.0)
     limits = ProviderLimits(runtime.stores.redis, {"google": few}, {"google": few}, BreakerLimits(0, 0, 1.0))
     monkeypatch.setattr(runtime.stores, "provider_limits", limits)
     put_work(runtime, "f", busy_jobs(connected(), 7))
@@ -358,7 +358,7 @@ def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(
 
     monkeypatch.setattr(runtime.stores.single_flight, "renew", lambda _: None)
     terms = flights.terms(now(), now(), None)
-    request = Request("f", time.monotonic() + 1.5, terms)
+    request = FanoutRequest("f", time.monotonic() + 1.5, terms)
     hung = Steps(runtime, request, hang)
     # Eight steps share four threads and a spare one.
     hung.start(8)
@@ -388,7 +388,7 @@ def test_reads_of_tenants_that_hang_leave_threads_to_others(apart, runtime, conn
 
     def run_as(tenant, fanout, perform):
         shares.current.set(tenant)
-        steps.run(there, Request(fanout, time.monotonic() + 60), perform, 32)
+        steps.run(there, FanoutRequest(fanout, time.monotonic() + 60), perform, 32)
 
     used = 0
     for tenant in range(1, tenants + 1):
@@ -422,7 +422,7 @@ def test_a_task_waits_while_more_steps_queue_than_there_are_threads(runtime, con
     ended = threading.Event()
 
     def task():
-        steps.run(runtime, Request("f", time.monotonic() + 30), hang, 32)
+        steps.run(runtime, FanoutRequest("f", time.monotonic() + 30), hang, 32)
         ended.set()
 
     running = threading.Thread(target=task)
@@ -445,7 +445,7 @@ def test_a_task_does_not_wait_for_its_reads(runtime, connected):
 
     put_work(runtime, "f", busy_jobs(connected(), 4))
     began = time.monotonic()
-    steps.run(runtime, Request("f", began + 30), hang, 4)
+    steps.run(runtime, FanoutRequest("f", began + 30), hang, 4)
     assert time.monotonic() - began < 10
     assert replies(runtime, "f") == []
     gate.set()
@@ -461,7 +461,7 @@ def test_a_worker_that_ends_performs_the_jobs_of_its_tasks(runtime, connected):
         return read_one(runtime, job, credentials, deadline)
 
     put_work(runtime, "f", busy_jobs(connection, 20))
-    steps.run(runtime, Request("f", time.monotonic() + 20), perform, 4)
+    steps.run(runtime, FanoutRequest("f", time.monotonic() + 20), perform, 4)
     runtime.pool.finish(20)
     assert len(replies(runtime, "f")) == 20
 
@@ -502,7 +502,7 @@ def test_the_steps_of_a_request_run_in_its_context(runtime, connected):
 def test_the_calendars_that_were_read_are_named_when_the_steps_end(runtime, connected):
     connection, used = connected(), []
     put_work(runtime, "f", busy_jobs(connection, 10))
-    request = Request("f", time.monotonic() + 20)
+    request = FanoutRequest("f", time.monotonic() + 20)
     steps.run(runtime, request, read_one, 4, used.extend)
     until(lambda: len(used) == 10)
     assert set(used) == {("google", CalendarKey(connection, f"calendar-{n}")) for n in range(10)}

@@ -11,7 +11,7 @@ import pytest
 
 from store.config.settings import LogSettings
 from workers.telemetry import request_ids
-from workers.telemetry.logs import Json, Text, configure
+from workers.telemetry.logs import JsonFormatter, TextFormatter, configure
 
 
 def record(message="a channel is lost", **extra):
@@ -56,7 +56,7 @@ def failure():
 
 
 def test_json_has_its_fields_and_those_of_the_line(asked):
-    written = orjson.loads(Json("worker1").format(record(connection="c-1")))
+    written = orjson.loads(JsonFormatter("worker1").format(record(connection="c-1")))
 
     assert written == {
         "time": "2026-11-22T09:33:20.041Z",
@@ -70,18 +70,22 @@ def test_json_has_its_fields_and_those_of_the_line(asked):
 
 
 def test_text_has_the_same_on_a_line(asked):
-    assert Text("100% web").format(record(connection="c-1")) == (
+    assert TextFormatter("100% web").format(record(connection="c-1")) == (
         "2026-11-22T09:33:20.041Z 100% web WARNING workers.upkeep.channel_maintenance: a channel is lost"
         " [request=abc.1 connection=c-1]"
     )
 
 
 def test_line_without_request_or_fields_has_no_id_or_bracket():
-    assert Text("beat").format(record()).endswith("workers.upkeep.channel_maintenance: a channel is lost")
-    assert "request" not in orjson.loads(Json("beat").format(record()))
+    assert (
+        TextFormatter("beat")
+        .format(record())
+        .endswith("workers.upkeep.channel_maintenance: a channel is lost")
+    )
+    assert "request" not in orjson.loads(JsonFormatter("beat").format(record()))
 
 
-@pytest.mark.parametrize("formatter", [Text("web"), Json("web")])
+@pytest.mark.parametrize("formatter", [TextFormatter("web"), JsonFormatter("web")])
 def test_a_traceback_is_one_record_without_addresses(formatter):
     made = record()
     made.exc_info = failure()
@@ -90,13 +94,13 @@ def test_a_traceback_is_one_record_without_addresses(formatter):
 
     assert "KeyError" in written
     assert "ada@" not in written
-    if isinstance(formatter, Json):
+    if isinstance(formatter, JsonFormatter):
         assert "Traceback" in orjson.loads(written)["exception"]
         assert "\n" not in written
 
 
 def test_celery_task_arguments_are_not_a_log_field():
-    assert "data" not in orjson.loads(Json("web").format(record(data={"args": "planted"})))
+    assert "data" not in orjson.loads(JsonFormatter("web").format(record(data={"args": "planted"})))
 
 
 @pytest.mark.usefixtures("untouched")
