@@ -30,14 +30,21 @@ class Named:
     occurrence can be meant, the line may be left from a time of the series before it was moved.
 
     A date names the occurrences of its day. If the series has a zone of its own, this must be their day both
-    in it and in the calendar's zone: the file does not say of which zone the date is.
+    in it and in the calendar's zone: the file does not say of which zone the date is. A floating time must be
+    the same moment in both.
 
     ``first`` is the start of the series, ``zone`` the zone of floating times and whole days.
     """
 
     def __init__(self, edges: Iterable[Edge], first: Edge, zone: Clock) -> None:
         self._first, self._zone = first, zone
-        self._names = {name_of(each, zone) for each in edges}
+        self._names = {name_of(each, zone) for each in edges if self._is_one_moment(each)}
+
+    def _is_one_moment(self, edge: Edge) -> bool:
+        own = self._first.zone
+        if edge.zone is not None or edge.is_date or own is None or self._first.vague:
+            return True
+        return own.instant(edge.wall) == self._zone.instant(edge.wall)
 
     def has(self, wall: int, at: int, start: Edge) -> bool:
         """Whether an occurrence is named, given as in :func:`names_of`."""

@@ -481,6 +481,24 @@ def test_such_an_event_does_no_harm_before_it_begins_nor_if_it_is_free():
     assert of(f"{broken}\nTRANSP:TRANSPARENT") == []
 
 
+@pytest.mark.parametrize("lines", ["EXDATE", "RECURRENCE-ID"])
+def test_a_floating_time_names_an_occurrence_if_both_zones_agree_on_it(lines):
+    """It may be meant in the zone of the series or of the calendar: 12:00 in one is 11:00 in the other."""
+    hourly = "DTSTART;TZID=Europe/Berlin:20260302T100000\nDURATION:PT1H\nRRULE:FREQ=HOURLY;COUNT=4"
+    named = ":20260302T120000"
+    parts = (
+        [event(f"{hourly}\nEXDATE{named}")]
+        if lines == "EXDATE"
+        else [event(hourly), event(f"RECURRENCE-ID{named}\nSTATUS:CANCELLED")]
+    )
+
+    def hours(zone):
+        return [each[11:16] for each in busy(calendar(*parts, head=f"X-WR-TIMEZONE:{zone}"))]
+
+    assert hours("Europe/London") == ["09:00", "10:00", "11:00", "12:00"]
+    assert hours("Europe/Berlin") == ["09:00", "10:00", "12:00"]
+
+
 def test_an_exdate_that_cannot_be_read_removes_nothing():
     assert len(of(f"{MONDAYS}\nEXDATE:20260309T090000Z,tomorrow\nEXDATE;X")) == 2
 
