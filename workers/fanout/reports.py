@@ -32,7 +32,7 @@ from workers import failures
 from workers.fanout.codec import LEFTOVER_SECONDS, numbered, pack_body, reply_list
 from workers.fanout.waiting import ReadLocks
 from workers.fanout.work import FanoutRequest, FinishedJob, TakenJob
-from workers.jobs import CalendarRead, EventWrite, Job, ReadBusy, Reply
+from workers.jobs import CalendarRead, EventWrite, Job, ReadBusy, ReadChanges, Reply
 
 log = logging.getLogger(__name__)
 
@@ -238,6 +238,9 @@ def _cache(report: Report, done: FinishedJob) -> list[tuple[str, CalendarKey]]:
                 read.append((taken.row.provider, key))
             generation = taken.cache_generation or b""
             report.reads.append(BusyRead(key, busy, job.start, job.end, reply.read_at, generation))
+    elif isinstance(job, ReadChanges) and reply.changes is not None and taken.row is not None:
+        # Nothing is cached. A client that keeps a copy waits for the notifications of the calendar.
+        read.append((taken.row.provider, CalendarKey(job.connection, job.calendar)))
     return read
 
 

@@ -13,6 +13,7 @@ import pytest
 from redis.client import Pipeline
 
 from providers.base import Calendar, Failed
+from providers.changes import ChangePage
 from providers.errors import Reason
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
@@ -50,7 +51,7 @@ from workers.fanout.codec import reply_list, work_list
 from workers.fanout.pool import StepPool
 from workers.fanout.steps import MAX_CHUNK, Steps
 from workers.fanout.work import FanoutRequest
-from workers.jobs import ReadBusy, Reply
+from workers.jobs import ReadBusy, ReadChanges, Reply
 from workers.runtime import Runtime
 from workers.telemetry import request_ids
 
@@ -506,3 +507,19 @@ def test_the_calendars_that_were_read_are_named_when_the_steps_end(runtime, conn
     steps.run(runtime, request, read_one, 4, used.extend)
     until(lambda: len(used) == 10)
     assert set(used) == {("google", CalendarKey(connection, f"calendar-{n}")) for n in range(10)}
+
+
+def test_the_calendars_whose_changes_were_read_are_named_too(runtime, connected):
+    """A program that reads only the changes of a calendar is notified of them."""
+    connection, used = connected(), []
+
+    def perform(runtime, job, credentials, deadline):
+        if job.calendar == "gone":
+            return Reply(failed=Failed(Reason.NOT_FOUND, "gone"))
+        return Reply(changes=ChangePage((), (), "token"))
+
+    put_work(runtime, "f", [ReadChanges(connection, each, 0, DAY) for each in ("primary", "gone")])
+    steps.run(runtime, FanoutRequest("f", time.monotonic() + 20), perform, 4, used.extend)
+    until(lambda: len(replies(runtime, "f")) == 2)
+    until(lambda: used)
+    assert used == [("google", CalendarKey(connection, "primary"))]
