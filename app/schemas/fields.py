@@ -164,7 +164,12 @@ def at_most(number: int) -> validate.Length:
 
 
 class Parsed(fields.Field[Internal], ABC):
-    """A field that is a string in the request. ``parse`` returns its value or raises ``ValidationError``."""
+    """A field that is a string in the request. ``parse`` returns its value or raises ``ValidationError``.
+
+    ``no_text`` is the error for another type.
+    """
+
+    no_text = "must be a string"
 
     def __init__(
         self, *, shape: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, **options: Any
@@ -177,7 +182,7 @@ class Parsed(fields.Field[Internal], ABC):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Internal:
         if not isinstance(value, str):
-            raise ValidationError("must be a string")
+            raise ValidationError(self.no_text)
         return self.parse(value)
 
 
@@ -243,6 +248,9 @@ class Reference(Text):
 
 class Instant(Parsed[timestamps.Timestamp]):
     """A timestamp in any form that the API accepts."""
+
+    # Clients of other APIs send seconds since 1970.
+    no_text = timestamps.FORM
 
     def __init__(self, **options: Any) -> None:
         shape = {"examples": ["2026-11-20T09:00:00Z", "2026-11-20", "2026-11-20T10:00:00+01:00"]}

@@ -103,7 +103,7 @@ def test_expires_at_without_offset_is_utc(api, new_user, written, answered):
         ({"email": "ada@example.com\u00a0"}, "email must be an e-mail address"),
         ({"email": "ada@home@example.com"}, "email must be an e-mail address"),
         ({"expiresAt": "soon"}, "expiresAt must be an ISO 8601 date"),
-        ({"expiresAt": 1795165200}, "expiresAt must be a string"),
+        ({"expiresAt": 1795165200}, "expiresAt must be an ISO 8601 date"),
         ({"scope": None}, "scope is required"),
         ({"scope": 5}, "scope must be an array"),
         ({"scope": " "}, "scope[0] must have 1 to 512 characters"),

@@ -66,7 +66,7 @@ def test_a_time_without_an_offset_is_in_the_zone_of_the_header(person, start, zo
         ({"start": "2026-12-03"}, "start and end must both be dates, or both have a time"),
         ({"end": "2026-12-04"}, "start and end must both be dates, or both have a time"),
         ({"start": ""}, "start must be an ISO 8601 date"),
-        ({"start": 1764752400000}, "start must be a string"),
+        ({"start": 1764752400000}, "start must be an ISO 8601 date"),
         ({"start": "2026-02-29"}, "start names a date or time that does not exist"),
         ({"end": "9999-12-31T00:00:00Z"}, "end must lie in the years 1970 to 2199"),
     ],
