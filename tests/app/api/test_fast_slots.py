@@ -14,6 +14,7 @@ from app.http import authentication
 from store.cache.busy_cache import CalendarKey
 from store.cache.fast_redis import EventLoopRedis
 from store.cache.versioned_cache import VERSION_KEY
+from store.coordination.api_rate_limiter import RemainingQuota
 from store.sql.models import now
 from store.sql.queries import api_keys, connections
 from tests.app.cached_people import MONDAYS, SEED, Person, cache, create
@@ -277,7 +278,7 @@ def test_both_paths_count_for_one_limit_and_each_request_once(production):
     assert client.get(PATH, **DAY) is None
     assert client.scope[authentication.COUNTED].refused
     assert plain.get(PATH, **DAY).status_code == 429
-    counted = authentication.Quota(refused=True, limit=10, remaining=0, reset=7)
+    counted = RemainingQuota(refused=True, limit=10, remaining=0, reset=7)
     refused = plain.call("GET", PATH, environ_overrides={authentication.COUNTED: counted}, query_string=DAY)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "7")
 
