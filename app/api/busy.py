@@ -12,10 +12,9 @@ from flask.views import MethodView
 
 from app.availability import connections, parameters
 from app.availability.failures import Failures, missing_entry
-from app.availability.lookup import look_up
+from app.availability.lookup import look_up, look_up_users
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
-from app.availability.slot_search import look_up_users
 from app.http.authentication import authentication
 from app.http.errors import NotFound
 from app.http.parsing import freshness

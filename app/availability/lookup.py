@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import Any
 
-from app.availability import connections, held_time
+from app.availability import connections, held_time, parameters, profiles
 from app.availability.connections import renamed
 from app.availability.jobs import (
     grants_of,
@@ -17,10 +19,12 @@ from app.availability.jobs import (
     stale_calendars,
 )
 from app.availability.parameters import Freshness, now_ms
+from app.availability.profiles import Profile
 from app.availability.result import BusyResult, ResultBuilder
 from app.availability.selection import (
     LISTS_SHARE,
     CalendarRequest,
+    CalendarSelector,
     Lists,
     Target,
     connections_to_list,
@@ -66,6 +70,36 @@ def look_up(
         authentication, calendar_requests, start, end, freshness, with_held=with_held
     )
     return lookup.result()
+
+
+def look_up_users(
+    authentication: Authentication,
+    params: Mapping[str, Any],
+    wanted: Sequence[Mapping[str, Any]],
+    span: tuple[int, int],
+    freshness: Freshness,
+    *,
+    with_held: bool = True,
+    profiled: Mapping[str, Profile] | None = None,
+) -> tuple[Collection[str], BusyResult]:
+    """The users that the key reaches, and the busy periods of all, each with the calendars of its own entry.
+
+    ``profiled`` are the profiles that count, by user.
+    """
+    of_user = profiled or {}
+    refs_of = connections.of_users(authentication, {user["id"] for user in wanted})
+    connections.require_chosen(params, chain.from_iterable(refs_of.values()))
+    calendar_requests = [
+        profiles.calendars(
+            CalendarRequest(
+                parameters.chosen(refs_of.get(user["id"], []), params),
+                CalendarSelector(tuple(user["calendarIds"]), params["primaryOnly"]),
+            ),
+            of_user.get(user["id"]),
+        )
+        for user in wanted
+    ]
+    return refs_of.keys(), look_up(authentication, calendar_requests, *span, freshness, with_held=with_held)
 
 
 class _AvailabilityLookup:

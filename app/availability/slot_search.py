@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.availability import connections, parameters, profiles
-from app.availability.lookup import look_up
+from app.availability.lookup import look_up, look_up_users
 from app.availability.parameters import Freshness, RequestedHours
 from app.availability.profiles import Applied, Person, Profile
 from app.availability.result import BusyResult
-from app.availability.selection import CalendarRequest, CalendarSelector
+from app.availability.selection import CalendarRequest
 from app.http.authentication import Authentication
 from app.http.errors import NotFound
 from app.schemas.error_codes import Code
@@ -41,7 +41,8 @@ class Search(NamedTuple):
 class MembersSearch(NamedTuple):
     """All members of an organization, and the busy periods of the ``connected`` ones.
 
-    User ``i`` of ``result`` is ``connected[i]``. ``own`` has what differs from ``query`` for each of them.
+    User ``i`` of ``result`` is ``connected[i]``. ``own`` has what differs from ``query`` for each of them,
+    ``people`` those with a profile. ``options`` are as the answer repeats them.
     """
 
     query: Query
@@ -116,36 +117,6 @@ def of_users(
         for user, query, each in zip(users, queries, hours, strict=True)
     ]
     return UsersSearch(searches, existing, result)
-
-
-def look_up_users(
-    authentication: Authentication,
-    params: Mapping[str, Any],
-    wanted: Sequence[Mapping[str, Any]],
-    span: tuple[int, int],
-    freshness: Freshness,
-    *,
-    with_held: bool = True,
-    profiled: Mapping[str, Profile] | None = None,
-) -> tuple[Collection[str], BusyResult]:
-    """The users that the key reaches, and the busy periods of all, each with the calendars of its own entry.
-
-    ``profiled`` are the profiles that count, by user.
-    """
-    of_user = profiled or {}
-    refs_of = connections.of_users(authentication, {user["id"] for user in wanted})
-    connections.require_chosen(params, chain.from_iterable(refs_of.values()))
-    calendar_requests = [
-        profiles.calendars(
-            CalendarRequest(
-                parameters.chosen(refs_of.get(user["id"], []), params),
-                CalendarSelector(tuple(user["calendarIds"]), params["primaryOnly"]),
-            ),
-            of_user.get(user["id"]),
-        )
-        for user in wanted
-    ]
-    return refs_of.keys(), look_up(authentication, calendar_requests, *span, freshness, with_held=with_held)
 
 
 def of_members(

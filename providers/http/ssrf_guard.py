@@ -40,7 +40,7 @@ class ForbiddenUrl(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedUrl:
+class ParsedUrl:
     """A URL, parsed once, so that the check and the connection agree. ``path`` includes the query."""
 
     tls: bool
@@ -50,7 +50,7 @@ class CheckedUrl:
     path: str
 
 
-def parse(url: str, *, allow_private: bool) -> CheckedUrl:
+def parse(url: str, *, allow_private: bool) -> ParsedUrl:
     """The parts of a URL.
 
     :raise ForbiddenUrl: if such a URL must not be called, whatever its address
@@ -69,10 +69,10 @@ def parse(url: str, *, allow_private: bool) -> CheckedUrl:
     if parts.scheme != "https" and not allow_private:
         raise ForbiddenUrl("must be an https URL")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return CheckedUrl(parts.scheme == "https", host, port or _PORTS[parts.scheme], parts.netloc, path)
+    return ParsedUrl(parts.scheme == "https", host, port or _PORTS[parts.scheme], parts.netloc, path)
 
 
-def resolve(target: CheckedUrl, *, allow_private: bool) -> list[str]:
+def resolve(target: ParsedUrl, *, allow_private: bool) -> list[str]:
     """The current addresses of a host name; an empty list if it has none.
 
     :raise ForbiddenUrl: if one of them is not public and private ones are not allowed
@@ -83,7 +83,7 @@ def resolve(target: CheckedUrl, *, allow_private: bool) -> list[str]:
         return []
 
 
-def look_up(target: CheckedUrl, *, allow_private: bool) -> list[str]:
+def look_up(target: ParsedUrl, *, allow_private: bool) -> list[str]:
     """As :func:`resolve`.
 
     :raise OSError, UnicodeError: when the resolver returns no address

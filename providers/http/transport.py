@@ -33,7 +33,7 @@ from urllib3.exceptions import (
 
 from providers.http import ssrf_guard
 from providers.http.calls import MAX_BYTES, Reach
-from providers.http.ssrf_guard import CheckedUrl, ForbiddenUrl
+from providers.http.ssrf_guard import ForbiddenUrl, ParsedUrl
 
 # To connect to one address, in seconds.
 CONNECT_TIMEOUT = 2.0
@@ -169,7 +169,7 @@ class _Entered:
 
     def _addresses(self, name: str) -> list[str]:
         try:
-            target = CheckedUrl(True, name, self.port, name, "/")
+            target = ParsedUrl(True, name, self.port, name, "/")
             return ssrf_guard.look_up(target, allow_private=_limits.get().allow_private)
         except ForbiddenUrl:
             raise Private from None

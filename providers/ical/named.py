@@ -9,12 +9,12 @@ from providers.ical.entries import Entry
 from providers.ical.times import Edge
 from providers.timestamps import DAY
 
-# An unknown zone, None for known ones; whether a date is named; the moment, or the number of the day.
+# The unknown zone, or None for a known one; whether it is a date; the moment, or the number of the day.
 Name = tuple[Clock | None, bool, int]
 
 
 def name_of(edge: Edge, zone: Clock) -> Name:
-    """What a line names; ``zone`` is that of floating times and whole days."""
+    """The name that a line states; ``zone`` is that of floating times and whole days."""
     return edge.unknown, edge.is_date, edge.wall // DAY if edge.is_date else edge.instant(zone)
 
 
@@ -23,8 +23,8 @@ def names_of(wall: int, at: int, start: Edge) -> tuple[Name, Name]:
     return (start.unknown, False, at), (start.unknown, True, wall // DAY)
 
 
-class Named:
-    """The occurrences of a series that some lines name for certain; what may be named stays.
+class NamedOccurrences:
+    """The occurrences of a series that some lines name for certain. One that a line only may name stays.
 
     A time in an unknown zone and a time elsewhere are never the same for certain. Even if only one
     occurrence can be meant, the line may be left from a time of the series before it was moved.
@@ -63,7 +63,7 @@ class Named:
 
 
 def removed(master: Entry) -> Iterator[Edge]:
-    """What EXDATE names.
+    """The occurrences that EXDATE states, by their times.
 
     In an all-day series, a floating time means its day, and one with a zone only if it is midnight there:
     others in UTC are, at most, the midnight of the calendar's zone, which is the moment of an occurrence.

@@ -11,7 +11,7 @@ from providers.ical.bounds import Budget, InvalidCalendar
 from providers.ical.calendar import CalendarText, Series
 from providers.ical.clocks import IN_UTC, Clock, naive
 from providers.ical.entries import WIDENED, Entry, Span
-from providers.ical.named import Name, Named, name_of, names_of, removed
+from providers.ical.named import Name, NamedOccurrences, name_of, names_of, removed
 from providers.ical.rules import starts
 from providers.ical.times import Edge, Length
 from providers.timestamps import DAY
@@ -205,7 +205,7 @@ def _of_master(
     longest = max([length.exact, *(each.length.exact for each in exceptions.later)])
     low = start - longest - max([0, *shifts]) - _MARGIN
     high = end - min([0, *shifts]) + _MARGIN
-    gone = Named([*removed(master), *exceptions.replaced], span.start, zone)
+    gone = NamedOccurrences([*removed(master), *exceptions.replaced], span.start, zone)
     walls, moments = _starts(master, own, zone, low, high, budget)
     if gone:
         pairs = zip(walls, moments, strict=True)
@@ -290,7 +290,7 @@ def _starts(
 
 
 def _kept(master: Entry, zone: Clock, low: int, high: int, budget: Budget) -> list[tuple[int, int, Edge]]:
-    """The wall clocks, the moments and the stated starts of all that EXDATE does not remove."""
+    """The occurrences that EXDATE leaves: each by wall clock, moment and stated start."""
     span = master.span
     assert span is not None
     own = span.start.zone or zone
@@ -298,7 +298,7 @@ def _kept(master: Entry, zone: Clock, low: int, high: int, budget: Budget) -> li
     found = [(wall, at, span.start) for wall, at in zip(walls, moments, strict=True)]
     added = (each.start for each in master.added if not _is_plain(each, span))
     found += [(each.wall, each.instant(zone), each) for each in added]
-    gone = Named(removed(master), span.start, zone)
+    gone = NamedOccurrences(removed(master), span.start, zone)
     return [each for each in found if not gone.has(*each)]
 
 

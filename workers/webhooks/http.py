@@ -15,7 +15,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 from urllib3.response import BaseHTTPResponse
 
-from providers.http.ssrf_guard import CheckedUrl, parse, resolve
+from providers.http.ssrf_guard import ParsedUrl, parse, resolve
 from providers.http.transport import tls
 
 # Timeout for the connection, and for each read, in seconds.
@@ -73,7 +73,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
     raise NoEndpointAnswer("no connection")
 
 
-def _connection(target: CheckedUrl, address: str) -> HTTPConnection:
+def _connection(target: ParsedUrl, address: str) -> HTTPConnection:
     if not target.tls:
         return HTTPConnection(address, target.port, timeout=TIMEOUT)
     # The certificate is checked for the host name, not for the address.
@@ -83,7 +83,7 @@ def _connection(target: CheckedUrl, address: str) -> HTTPConnection:
 
 
 def _exchange(
-    connection: HTTPConnection, target: CheckedUrl, headers: Mapping[str, str], body: bytes
+    connection: HTTPConnection, target: ParsedUrl, headers: Mapping[str, str], body: bytes
 ) -> BaseHTTPResponse:
     connection.request(
         "POST",

@@ -1,4 +1,4 @@
-"""Series in a zone that nobody knows: whatever the zone is, nothing that is busy in it is free."""
+"""Series in an unknown zone: a time that is busy in one of the possible zones is busy."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_occurrence_in_an_unknown_zone_is_named_by_its_zone_and_local_time_on
         (";TZID=Venus:20260303T100000", FIRST_DAYS),
     ],
 )
-def test_a_floating_occurrence_in_a_stated_zone_that_nobody_knows(named, left):
+def test_a_floating_occurrence_in_a_stated_unknown_zone(named, left):
     head = "X-WR-TIMEZONE:Mars"
 
     assert days_of(event(f"{FLOATING}\nEXDATE{named}"), head=head) == left
@@ -196,7 +196,7 @@ def half_hours(text: bytes) -> set[int]:
 
 
 def check(seed: int) -> bool:
-    """Whether a random calendar was read; what is busy in any world must be busy."""
+    """Whether a random calendar was read. A time that is busy at one of the offsets must be busy."""
     random = Random(seed)
     drawn = Drawn(random)
     try:
