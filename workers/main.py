@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
-
-from celery.signals import celeryd_init, setup_logging
+from typing import Any
 
 from store.config.garbage_collection import without_collections
-from store.config.settings import SettingsError, read_log_settings
-from workers import broker
-from workers.telemetry import logs
 
-if TYPE_CHECKING:
-    from workers.process import Worker
+with without_collections():
+    from celery.signals import celeryd_init, setup_logging
+
+    from store.config.settings import SettingsError, read_log_settings
+    from workers import broker
+    from workers.process import Worker, create_worker
+    from workers.settings import read_settings
+    from workers.telemetry import logs
 
 # Celery's commands, which name the process in its log lines; a worker has a name of its own.
 _COMMANDS = ("worker", "beat")
@@ -42,9 +43,6 @@ def _log(**_: Any) -> None:
 
 
 def _create() -> Worker:
-    with without_collections():
-        from workers.process import create_worker
-        from workers.settings import read_settings
     try:
         return create_worker(read_settings())
     except SettingsError as error:
