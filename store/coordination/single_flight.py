@@ -103,9 +103,7 @@ class Wanted(NamedTuple):
 class Ended:
     """A read that has ended. ``lifetime`` is how long its result is kept, in milliseconds; 0: it has none.
 
-    ``failure_counts``: it is a failure for later requests. ``permit_in``: the job got no permit before its
-    deadline, but would have got one after this many milliseconds. Jobs that have that time do not use the
-    result.
+    ``failure_counts``: it is a failure for later requests.
     """
 
     lock: ReadLock
@@ -113,7 +111,6 @@ class Ended:
     sent: int
     body: bytes = b""
     failure_counts: bool = False
-    permit_in: int = 0
     lifetime: int = 0
 
 
@@ -133,13 +130,8 @@ class SingleFlight:
         """The terms of a request of this process; times in milliseconds."""
         return ReadTerms(int(sent), began, newer_than or 0, self._failure, self._keep)
 
-    def take(
-        self, wanted: Sequence[Wanted], terms: ReadTerms, *, left: float = 0.0
-    ) -> list[Waiting | Locked | Recorded]:
-        """Take the lock of each read; for a read that has one, its holder, or the recorded result.
-
-        ``left`` are the seconds until the deadline of the request.
-        """
+    def take(self, wanted: Sequence[Wanted], terms: ReadTerms) -> list[Waiting | Locked | Recorded]:
+        """Take the lock of each read; for a read that has one, its holder, or the recorded result."""
         found: list[Waiting | Locked | Recorded] = []
         for first in range(0, len(wanted), READS_AT_ONCE):
             some = wanted[first : first + READS_AT_ONCE]
@@ -148,7 +140,6 @@ class SingleFlight:
                 sent=terms.sent,
                 newer_than=terms.newer_than,
                 began=terms.began,
-                left=int(left * 1000),
                 failure_lifetime=terms.failure_lifetime,
                 lease=LEASE,
                 unique=new_generation(),
@@ -167,7 +158,7 @@ class SingleFlight:
         """
         for first in range(0, len(ended), READS_AT_ONCE):
             some = ended[first : first + READS_AT_ONCE]
-            names = ("generation", "sent", "permit_in", "lifetime")
+            names = ("generation", "sent", "lifetime")
             reads = [
                 {"holder": each.lock.holder, "failed": each.failure_counts}
                 | {name: getattr(each, name) for name in names}

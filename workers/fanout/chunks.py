@@ -109,9 +109,7 @@ def _take_locks(
     ]
     if not wanted or request.terms is None:
         return list(works)
-    found = runtime.stores.single_flight.take(
-        [each for _, each in wanted], request.terms, left=request.seconds_left
-    )
+    found = runtime.stores.single_flight.take([each for _, each in wanted], request.terms)
     locked, ended = [], []
     absent: set[int] = set()
     for (taken, each), state in zip(wanted, found, strict=True):

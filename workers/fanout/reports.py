@@ -7,9 +7,7 @@ while one pipeline is under way goes into the next one.
 from __future__ import annotations
 
 import logging
-import math
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from queue import Empty, SimpleQueue
@@ -19,7 +17,6 @@ from redis.client import Pipeline
 from redis.exceptions import RedisError
 
 from providers.base import PRIMARY, Failed
-from providers.errors import Reason
 from store.cache.busy_cache import BusyRead, CalendarKey, now_ms
 from store.cache.calendar_lists import CalendarList
 from store.cache.last_reads import LastRead
@@ -180,16 +177,9 @@ def failed(stores: Stores, request: FanoutRequest, taken: TakenJob, failure: Fai
         count_failures(stores.counters, taken.job, taken.row, [failure])
     report = new(request)
     report.released += taken.permit.given_back()
-    reply = Reply(failed=failure)
-    body = pack_body(reply)
-    if failure.reason is Reason.RATE_LIMITED or not failure.called:
-        # Jobs that wait for this read would be refused too, one after the other, unless they have more time.
-        permit_in = max(0, math.ceil((taken.permit.at - time.monotonic()) * 1000))
-        _end(report, request, taken, body, reply, counts=False, permit_in=permit_in)
-    else:
-        # Another job reads: it may have more time, or the outage may be over.
-        _end(report, request, taken)
-    _reply(report, taken, body)
+    # Another job takes the lock: it may have more time, or the outage may be over.
+    _end(report, request, taken)
+    _reply(report, taken, pack_body(Reply(failed=failure)))
     return report
 
 
@@ -263,15 +253,8 @@ def _end(
     taken: TakenJob,
     body: bytes = b"",
     reply: Reply | None = None,
-    *,
-    counts: bool = True,
-    permit_in: int = 0,
 ) -> None:
-    """End the read of a job that has its lock, with a result or without.
-
-    ``counts``: a failure answers later requests too. ``permit_in``: milliseconds after which the job would
-    have got a permit.
-    """
+    """End the read of a job that has its lock, with a result or without."""
     if taken.flight is not None:
         # Requests of release 0.1 that wait for this read then send it again, and find it in the cache.
         report.deleted.append(f"flight:{taken.flight.rpartition(':')[0]}")
@@ -282,9 +265,7 @@ def _end(
     if reply is not None:
         repeatable = reply.failed_without_retry_time() and not failures.is_internal(reply.failed)
         lifetime = request.terms.lifetime(whole=reply.whole())
-        ended = replace(
-            ended, body=body, failure_counts=counts and repeatable, permit_in=permit_in, lifetime=lifetime
-        )
+        ended = replace(ended, body=body, failure_counts=repeatable, lifetime=lifetime)
     report.ended.append(ended)
     taken.lock_generation = ""
 

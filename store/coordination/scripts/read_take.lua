@@ -2,13 +2,11 @@
 --
 -- KEYS[3n-2]  generation of the connection of read n
 -- KEYS[3n-1]  lock of read n: 'sent generation holder'
--- KEYS[3n]    last result of read n: hash with generation, sent, holder, ended, failed, permit_at and body
---             (read_end.lua)
+-- KEYS[3n]    last result of read n: hash with generation, sent, holder, ended, failed and body (read_end.lua)
 -- ARGV[1]     JSON object; times in milliseconds:
 --   sent                when the request sent its jobs, by its own clock
 --   newer_than          reads that were sent before this time are not used
 --   began               when the request looked into the cache: results that ended before it are left to the cache
---   left                time until the deadline of the request
 --   failure_lifetime    how long a failure is returned to later requests
 --   lease               lifetime of a lock until it is renewed
 --   unique              a random text, for a new generation
@@ -26,9 +24,6 @@ local request, now, replies = cjson.decode(ARGV[1]), clock(), {}
 
 local function usable(last, generation, following)
     if not last[1] or tonumber(last[2]) < request.newer_than then return false end
-    -- The reader was too late for a permit, for which this request has time.
-    local permit_at = tonumber(last[6] or 0)
-    if permit_at > 0 and permit_at < now + request.left then return false end
     -- The end of a read that a job waits for answers the job, even if a write has replaced the generation.
     if last[3] == following then return true end
     local age = now - tonumber(last[4])
@@ -43,7 +38,7 @@ for n, read in ipairs(request.reads) do
         generation = request.unique
         redis.call('SET', KEYS[3 * n - 2], generation, 'EX', request.generation_seconds)
     end
-    local last = redis.call('HMGET', result, 'generation', 'sent', 'holder', 'ended', 'failed', 'permit_at')
+    local last = redis.call('HMGET', result, 'generation', 'sent', 'holder', 'ended', 'failed')
     if usable(last, generation, read.following) then
         replies[n] = {2, redis.call('HGET', result, 'body')}
     else

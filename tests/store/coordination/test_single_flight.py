@@ -61,13 +61,11 @@ def invalidate(redis):
 def take(redis, flights):
     """Take the lock of a read, as a job of a request that begins now."""
 
-    def make(
-        holder: str, read: SharedRead = READ, *, waits_for: str = "", newer_than=None, began=None, left=0.0
-    ):
+    def make(holder: str, read: SharedRead = READ, *, waits_for: str = "", newer_than=None, began=None):
         seconds, micros = redis.time()
         now = seconds * 1000 + micros / 1000
         terms = flights.terms(now, now if began is None else began, newer_than)
-        (found,) = flights.take([Wanted(read, holder, waits_for)], terms, left=left)
+        (found,) = flights.take([Wanted(read, holder, waits_for)], terms)
         return found
 
     return make
@@ -84,12 +82,11 @@ def end(redis, flights):
         *,
         sent: int | None = None,
         failed: bool = False,
-        permit_in: int = 0,
         lifetime: int = 20_000,
     ):
         at = int(time.time() * 1000) if sent is None else sent
         lock, kept = ReadLock(READ, holder), lifetime if body else 0
-        ended = Ended(lock, locked.generation, at, body or b"", failed, permit_in, kept)
+        ended = Ended(lock, locked.generation, at, body or b"", failed, kept)
         with redis.pipeline(transaction=False) as pipe:
             flights.end(pipe, [ended])
             pipe.execute()
@@ -166,13 +163,6 @@ def test_a_lock_that_another_job_has_taken_over_is_not_renewed(take, flights, re
     redis.pexpire(lock_key(READ), 500)
     flights.renew([ReadLock(READ, "a")])
     assert redis.pttl(lock_key(READ)) <= 500
-
-
-def test_a_job_that_has_time_for_a_permit_does_not_share_the_failure_of_one_that_had_not(take, end):
-    locked = take("a")
-    end("a", locked, permit_in=5_000)
-    assert take("b", waits_for="a", left=4.0) == Recorded(RESULT)
-    assert isinstance(take("b", waits_for="a", left=10.0), Locked)
 
 
 def test_an_expired_holder_does_not_release_the_lock_of_the_next(take, end, redis):
