@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -34,10 +33,6 @@ log = logging.getLogger(__name__)
 # Calendars in one task.
 CALENDARS_PER_TASK = 500
 
-RENEW_AHEAD = timedelta(minutes=10)
-# Tokens that expired earlier are refreshed by the next request that needs them.
-RENEW_BEHIND = timedelta(hours=1)
-
 
 @shared_task(name="reads.drain", bind=True)  # type: ignore[untyped-decorator]
 def drain_reads(self: Any, *, fanout: str, deadline: float, most: int) -> None:
@@ -58,13 +53,7 @@ def drain_writes(self: Any, *, fanout: str, deadline: float, most: int) -> None:
 @shared_task(name="upkeep.renew_tokens", bind=True)  # type: ignore[untyped-decorator]
 def renew_tokens(self: Any) -> None:
     """Refresh access tokens that expire soon, so that requests need not wait and dead grants are noticed."""
-    now = datetime.now(UTC)
-    renewals.renew_tokens(
-        self.app.runtime,
-        after=now - RENEW_BEHIND,
-        before=now + RENEW_AHEAD,
-        deadline=time.monotonic() + renewals.ROUND_SECONDS,
-    )
+    renewals.renew_tokens(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)
 
 
 @shared_task(name="upkeep.check_identities", bind=True)  # type: ignore[untyped-decorator]

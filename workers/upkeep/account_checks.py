@@ -10,8 +10,6 @@ from providers import registry
 from providers.base import PRIMARY
 from providers.errors import ProviderError
 from store.cache.busy_cache import now_ms
-from store.coordination import locks
-from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
 from store.sql.queries import connections
 from workers.egress import Attempt
@@ -19,7 +17,7 @@ from workers.execution import call_policy, reads
 from workers.fanout.reports import last_read
 from workers.jobs import ReadBusy
 from workers.runtime import Runtime
-from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
+from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, one_at_a_time
 from workers.upkeep.channel_opening import credentials_of
 from workers.upkeep.rate_limit import acquire
 
@@ -31,25 +29,21 @@ RANGE = 86_400_000
 LOOKED_UP_AT_ONCE = 1000
 
 
+@one_at_a_time("check_accounts")
 def check(runtime: Runtime, *, deadline: float) -> int:
     """Read the accounts that are due, those first that were not read for longest; returns how many were read.
 
-    Ends by ``deadline``, on ``time.monotonic()``. Does nothing while another run holds the lock.
+    Ends by ``deadline``, on ``time.monotonic()``.
     """
     seconds = runtime.settings.account_check_seconds
     if not seconds:
         return 0
-    try:
-        with locks.hold(runtime.stores.redis, "round:check_accounts", deadline=deadline, wait=0.0):
-            due, missing = _due(runtime, before=now_ms() - round(1000 * seconds))
-            runtime.stores.last_reads.note_missing(missing)
-            read = Batch(runtime, due, lambda connection: _check(runtime, connection), deadline).run()
-            # Those without a last read come first.
-            runtime.stores.last_reads.note_missing(max(0, missing - read))
-            return read
-    except LockTimeout:
-        log.info("the previous run is still checking accounts")
-        return 0
+    due, missing = _due(runtime, before=now_ms() - round(1000 * seconds))
+    runtime.stores.last_reads.note_missing(missing)
+    read = Batch(runtime, due, lambda connection: _check(runtime, connection), deadline).run()
+    # Those without a last read come first.
+    runtime.stores.last_reads.note_missing(max(0, missing - read))
+    return read
 
 
 def _due(runtime: Runtime, *, before: int) -> tuple[Sequence[str], int]:

@@ -1,4 +1,4 @@
-"""Runs many small upkeep jobs, a few at a time."""
+"""Runs scheduled work one round at a time, and its many small jobs a few at a time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from functools import wraps
+from typing import Generic, Protocol, TypeVar
 
+from store.coordination import locks
+from store.coordination.locks import LockTimeout
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -19,6 +22,30 @@ SECONDS_FOR_EACH = 10.0
 PURGED_AT_ONCE = 1000
 
 Item = TypeVar("Item")
+
+
+class Round(Protocol):
+    """Scheduled work that ends by ``deadline``, on ``time.monotonic()``; returns how many items succeeded."""
+
+    def __call__(self, runtime: Runtime, *, deadline: float) -> int: ...
+
+
+def one_at_a_time(name: str) -> Callable[[Round], Round]:
+    """Decorate a round: it returns 0 at once while another worker, or an earlier task, runs the same."""
+
+    def decorate(run: Round) -> Round:
+        @wraps(run)
+        def locked(runtime: Runtime, *, deadline: float) -> int:
+            try:
+                with locks.hold(runtime.stores.redis, f"round:{name}", deadline=deadline, wait=0.0):
+                    return run(runtime, deadline=deadline)
+            except LockTimeout:
+                log.info("the previous round of %s has not ended", name)
+                return 0
+
+        return locked
+
+    return decorate
 
 
 class Batch(Generic[Item]):

@@ -6,15 +6,13 @@ import logging
 import time
 
 from providers.errors import ProviderError
-from store.coordination import locks
-from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
 from store.sql.models import Channel
 from store.sql.queries import channels
 from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
 from workers.upkeep import event_feeds
-from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
+from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, one_at_a_time
 from workers.upkeep.channel_audits import audit_all, pages
 from workers.upkeep.channel_opening import (
     REFUSED_SECONDS,
@@ -37,20 +35,18 @@ AGAIN_SECONDS = 60.0
 UNUSED_SECONDS = 3600.0
 
 
-def keep(runtime: Runtime, *, deadline: float) -> None:
-    """Run all maintenance until ``deadline``. Does nothing while another run holds the lock."""
-    try:
-        with locks.hold(runtime.stores.redis, "round:channels", deadline=deadline, wait=0.0):
-            _renew_all(runtime, deadline)
-            _remove_ended(runtime, deadline)
-            _restore_watches(runtime)
-            audit_all(runtime, deadline)
-            event_feeds.follow_due(runtime, deadline)
-    except LockTimeout:
-        log.info("the previous run is still maintaining channels")
+@one_at_a_time("channels")
+def keep(runtime: Runtime, *, deadline: float) -> int:
+    """Run all maintenance until ``deadline``; returns how many channels were renewed."""
+    renewed = _renew_all(runtime, deadline)
+    _remove_ended(runtime, deadline)
+    _restore_watches(runtime)
+    audit_all(runtime, deadline)
+    event_feeds.follow_due(runtime, deadline)
+    return renewed
 
 
-def _renew_all(runtime: Runtime, deadline: float) -> None:
+def _renew_all(runtime: Runtime, deadline: float) -> int:
     with runtime.stores.database.reading() as session:
         rows = channels.due(session, limit=MAX_AT_ONCE)
     used = runtime.stores.channel_usage.used([channels.calendar_of(row) for row in rows])
@@ -58,7 +54,7 @@ def _renew_all(runtime: Runtime, deadline: float) -> None:
         if not in_use:
             _later(runtime, row, UNUSED_SECONDS)
     wanted = [row for row, in_use in zip(rows, used, strict=True) if in_use]
-    Batch(runtime, wanted, lambda row: _renew(runtime, row), deadline).run()
+    return Batch(runtime, wanted, lambda row: _renew(runtime, row), deadline).run()
 
 
 def _renew(runtime: Runtime, row: Channel) -> bool:

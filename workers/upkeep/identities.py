@@ -13,36 +13,30 @@ from datetime import timedelta
 from providers.base import Token
 from providers.errors import GrantGone, ProviderError
 from providers.openid.client import IdentityProvider
-from store.coordination import locks
-from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
 from store.sql.models import Identity, now
 from store.sql.queries import administrators, identities
 from workers.execution import sign_ins
 from workers.runtime import Runtime
-from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
+from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, one_at_a_time
 
 log = logging.getLogger(__name__)
 
 
+# A refresh token may be valid once.
+@one_at_a_time("check_identities")
 def check(runtime: Runtime, *, deadline: float) -> int:
     """Check the identities that are due; returns how many the provider has confirmed.
 
-    Ends by ``deadline``, on ``time.monotonic()``. Does nothing while another run holds the lock, as a refresh
-    token may be valid once.
+    Ends by ``deadline``, on ``time.monotonic()``.
     """
     provider = runtime.identity_provider
     if provider is None:
         return 0
     before = now() - timedelta(seconds=runtime.settings.oidc_check_seconds)
-    try:
-        with locks.hold(runtime.stores.redis, "round:check_identities", deadline=deadline, wait=0.0):
-            with runtime.stores.database.reading() as session:
-                due = identities.due(session, runtime.settings.oidc_issuer, before=before)
-            return Batch(runtime, due, lambda each: _check(runtime, provider, each), deadline).run()
-    except LockTimeout:
-        log.info("the previous run is still checking identities")
-        return 0
+    with runtime.stores.database.reading() as session:
+        due = identities.due(session, runtime.settings.oidc_issuer, before=before)
+    return Batch(runtime, due, lambda each: _check(runtime, provider, each), deadline).run()
 
 
 def _check(runtime: Runtime, provider: IdentityProvider, identity: Identity) -> bool:

@@ -10,18 +10,20 @@ from providers import registry
 from providers.base import Token
 from providers.errors import ProviderError
 from store.cache.busy_cache import now_ms
-from store.coordination import locks
-from store.coordination.locks import LockTimeout
 from store.coordination.provider_limits import Access
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
 from store.sql.queries import audit, connection_rows, connections, holds, idempotency
 from workers.execution.accounts import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
-from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
+from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, one_at_a_time, purge
 
 log = logging.getLogger(__name__)
 
+# Access tokens that expire within this time are renewed.
+RENEW_AHEAD = timedelta(minutes=10)
+# Tokens that expired earlier are refreshed by the next request that needs them.
+RENEW_BEHIND = timedelta(hours=1)
 # Tokens for one run. The next run takes the rest, or a request refreshes them.
 MAX_RENEWALS = 2000
 # With the margin of the lock, this is shorter than the interval of beat: the lock of a run that died expires
@@ -29,22 +31,23 @@ MAX_RENEWALS = 2000
 ROUND_SECONDS = 240.0
 
 
-def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadline: float) -> int:
-    """Refresh the access tokens that expire between two moments; returns how many were renewed.
+@one_at_a_time("renew_tokens")
+def renew_tokens(runtime: Runtime, *, deadline: float) -> int:
+    """Refresh the access tokens that expire soon or did just now; returns how many were renewed.
 
-    Ends by ``deadline``, on ``time.monotonic()``. Does nothing while another run holds the lock.
+    Ends by ``deadline``, on ``time.monotonic()``.
     """
+    now = datetime.now(UTC)
     configured = [name for name in registry.with_consent() if runtime.provider(name).configured]
-    try:
-        with locks.hold(runtime.stores.redis, "round:renew_tokens", deadline=deadline, wait=0.0):
-            with runtime.stores.database.reading() as session:
-                rows = connections.expiring(
-                    session, after=after, before=before, providers=configured, limit=MAX_RENEWALS
-                )
-            return Batch(runtime, rows, lambda row: _renew(runtime, row), deadline).run()
-    except LockTimeout:
-        log.info("the previous run is still renewing tokens")
-        return 0
+    with runtime.stores.database.reading() as session:
+        rows = connections.expiring(
+            session,
+            after=now - RENEW_BEHIND,
+            before=now + RENEW_AHEAD,
+            providers=configured,
+            limit=MAX_RENEWALS,
+        )
+    return Batch(runtime, rows, lambda row: _renew(runtime, row), deadline).run()
 
 
 def purge_idempotency_keys(runtime: Runtime) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -300,9 +300,9 @@ def test_a_delegated_connection_never_ends_by_itself(sandbox, runtime, delegated
     assert row(connection).alive
 
 
-def test_upkeep_refreshes_no_delegated_connection(sandbox, runtime, delegated):
+def test_upkeep_refreshes_no_delegated_connection(sandbox, runtime, delegated, monkeypatch):
     delegated("google")
     before = requested(sandbox, "google")
-    now = datetime.now(UTC)
-    renewals.renew_tokens(runtime, after=now - timedelta(1), before=now + timedelta(1), deadline=soon())
+    monkeypatch.setattr(renewals, "RENEW_AHEAD", timedelta(1))
+    renewals.renew_tokens(runtime, deadline=soon())
     assert requested(sandbox, "google") == before

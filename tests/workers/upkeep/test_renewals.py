@@ -17,7 +17,6 @@ from store.sql.models import ApiKey, AuditRecord, IdempotencyKey, OAuthConnectio
 from store.sql.queries import api_keys, audit, connections
 from workers.process import RENEWAL_SECONDS
 from workers.runtime import UPKEEP_THREADS
-from workers.tasks import RENEW_AHEAD, RENEW_BEHIND
 from workers.upkeep import batches, renewals
 
 
@@ -45,12 +44,7 @@ def renew(runtime):
     """Renew as the task does, without connections of other tests."""
     with runtime.stores.database.writing() as session:
         session.execute(delete(OAuthConnection))
-    return lambda *, seconds=60.0: renewals.renew_tokens(
-        runtime,
-        after=datetime.now(UTC) - RENEW_BEHIND,
-        before=datetime.now(UTC) + RENEW_AHEAD,
-        deadline=time.monotonic() + seconds,
-    )
+    return lambda *, seconds=60.0: renewals.renew_tokens(runtime, deadline=time.monotonic() + seconds)
 
 
 @pytest.fixture
