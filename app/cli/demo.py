@@ -129,6 +129,7 @@ def run(port: int, sandbox_port: int, booking_port: int, host: str) -> None:
             feeds = demo_accounts.install(app)
             page = stack.enter_context(booking.serving(app, booking_port, host))
             _connect_others(client, supervisor.url, stack, Path(folder), feeds, f"{page}calendars/")
+            _read_once(client, supervisor.url)
             click.echo(_instructions(supervisor.url, page, key, password, links, folder))
             supervisor.wait()
             # A second Ctrl-C must not interrupt the cleanup, after which the process ends.
@@ -155,6 +156,13 @@ def _connect_others(
         client.post(f"{url}/v1/users", json={"id": name}, timeout=10).raise_for_status()
         client.post(f"{url}/v1/users/{name}/connections", json=form, timeout=30).raise_for_status()
     del feeds[BY_FEED.id]
+
+
+def _read_once(client: requests.Session, url: str) -> None:
+    """Request the slots of the organization, so that the overview names the members who cannot be read."""
+    first = datetime.now(UTC).date()
+    query = {"start": first.isoformat(), "end": (first + timedelta(days=1)).isoformat()}
+    client.get(f"{url}/v1/organizations/{SLUG}/scheduling", params=query, timeout=30).raise_for_status()
 
 
 def _monday(day: date) -> date:

@@ -80,7 +80,8 @@ def find(refs: Sequence[ConnectionRef], cursor: Cursor, freshness: Freshness) ->
             tokens[target.key] = page.sync_token
             digests.pop(target.key, None)
     if expired := [each for each in failures if each.failed.problem is Problem.CURSOR_EXPIRED]:
-        entries = Failures(expired, something_read=False).calendars()
+        failed = Failures(expired, something_read=False).calendars()
+        entries = [each | {"code": Code.CURSOR_EXPIRED} for each in failed]
         raise ApiError(EXPIRED, Code.CURSOR_EXPIRED, extra_fields={"failedCalendars": entries})
     kept = {each.key for each in targets}
     kept |= {each.key for each in known.values() if each.connection.id in selection.failed_connections}

@@ -112,6 +112,8 @@ def test_an_unreadable_member_cannot_be_overlooked(almanac, ada, team, sandbox):
     with pytest.raises(Incomplete, match=ada) as caught:
         _ = answer.data
     assert caught.value.answer is answer
+    assert (caught.value.partial, caught.value.failed_users) == (answer.partial, answer.failed_users)
+    assert caught.value.code is None
 
 
 def test_an_unreadable_calendar_cannot_be_overlooked(almanac, ada, sandbox):

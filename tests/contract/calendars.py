@@ -78,7 +78,7 @@ LEAPS = {"recurrence": ["RRULE:FREQ=DAILY;BYMONTHDAY=3"]}
 BAD_RULE = {"recurrence": ["RRULE:FREQ=DAILY;COUNT=3;UNTIL=20270101T000000Z"]}
 SERIES, FOLLOWING = {"scope": "series"}, {"scope": "following"}
 PARTLY = {"failedCalendars": [FAILED_CALENDAR]}
-EXPIRED = ERROR | PARTLY
+EXPIRED = ERROR | PARTLY | {"failedCalendars": [FAILED_CALENDAR | {"code": frozenset({"cursorExpired"})}]}
 
 
 def invited(world: World) -> None:

@@ -37,10 +37,12 @@ _ADVICE = {
 }
 # Of an account that the grant of an organization reads: no person can connect it again.
 _ENTER_GRANT = "Enter the grant of the organization again, on the organization's page."
+# At Google this may be one account's own failure.
+_OR_ACCOUNT = " If its other members are read, correct the address or activate the account instead."
 BY_GRANT = {
     Reason.ACCESS_DENIED: "The organization's grant does not reach this mailbox. At Microsoft, add it to the "
     "group of the management scope or of the access policy.",
-    Reason.AUTHORIZATION_INVALID: _ENTER_GRANT,
+    Reason.AUTHORIZATION_INVALID: _ENTER_GRANT + _OR_ACCOUNT,
     Reason.INSUFFICIENT_SCOPES: _ENTER_GRANT,
 }
 

@@ -21,13 +21,21 @@ if TYPE_CHECKING:
 class AlmanacError(Exception):
     """A failed request. ``str(error)`` is a sentence that can be shown to users."""
 
+    @property
+    def code(self) -> str | None:
+        """The word that identifies the error; None without an answer that is an error."""
+        return None
+
 
 class Incomplete(AlmanacError):
-    """A calendar could not be read, and the complete answer was requested; ``answer`` has the rest."""
+    """A calendar could not be read, and the complete answer was requested; ``partial`` has the rest."""
 
     def __init__(self, answer: Answer[Any]) -> None:
-        super().__init__(f"{answer.what_failed()}; what could be read is in .partial")
+        super().__init__(f"{answer.what_failed()}; the rest is in .partial")
         self.answer = answer
+        self.partial = answer.partial
+        self.failed_calendars = answer.failed_calendars
+        self.failed_users = answer.failed_users
 
 
 class NotVerified(AlmanacError):

@@ -237,7 +237,8 @@ def test_an_expired_cursor_is_410(api, sandbox, feed, new_user, provider):
     sandbox.expire_sync_tokens(provider)
     answer = followed.ask()
     assert refused(answer, 410)["code"] == "cursorExpired"
-    assert [each["calendarId"] for each in answer.json["failedCalendars"]] == [SHOWN[provider]]
+    failed = [(each["calendarId"], each["code"]) for each in answer.json["failedCalendars"]]
+    assert failed == [(SHOWN[provider], "cursorExpired")]
 
 
 def test_a_calendar_with_a_long_place_is_compared_as_a_whole(monkeypatch, feed, there, user):
