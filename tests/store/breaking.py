@@ -33,6 +33,7 @@ class Breakers:
     pause: float = PAUSE
     jobs: int = 0
     access: Access = Access.READS
+    mailbox: str | None = None
 
     def __post_init__(self) -> None:
         limits = {self.provider: LOOSE}
@@ -47,6 +48,9 @@ class Breakers:
         self.limits._clock = None if now is None else lambda: now
         return self.limits
 
+    def request(self, account: str, job: str) -> AcquireRequest:
+        return AcquireRequest(self.circuit, account, 0, self.mailbox, job)
+
     def acquire(
         self, *accounts: str, job: str | None = None, lease: float = LEASE, now: float | None = None
     ) -> list[Permit]:
@@ -54,7 +58,7 @@ class Breakers:
         requests = []
         for account in accounts:
             self.jobs += 1
-            requests.append(AcquireRequest(self.circuit, account, 0, None, job or f"job:{self.jobs}"))
+            requests.append(self.request(account, job or f"job:{self.jobs}"))
         return self.at(now).acquire(requests, left=60.0, lease_seconds=lease)
 
     def fail(
@@ -69,7 +73,7 @@ class Breakers:
 
     def end_probe(self, account: str, job: str) -> None:
         with self.redis.pipeline(transaction=False) as pipe:
-            self.limits.release(pipe, AcquireRequest(self.circuit, account, 0, None, job), probed=True)
+            self.limits.release(pipe, self.request(account, job), probed=True)
             pipe.execute()
 
     def state(self, now: float | None = None) -> CircuitState:

@@ -14,6 +14,7 @@ from providers.errors import NoAnswer
 from providers.events import Changes, Draft, Moment
 from store.coordination.heartbeats import WORKERS
 from store.coordination.provider_limits import Access, Circuit
+from store.coordination.single_flight import SharedRead, lock_key
 from store.security.grant_tokens import TokenOwner
 from tests.faults import proxy
 from tests.installation.processes import free_port
@@ -24,7 +25,7 @@ from workers.consumers import Consumers
 from workers.egress import QUIET_SECONDS, Attempt, Egress
 from workers.execution import reads, writes
 from workers.fanout import steps
-from workers.fanout.codec import Packed, elements, work_list
+from workers.fanout.codec import Packed, elements, read_digest, work_list
 from workers.fanout.work import FanoutRequest
 from workers.jobs import CreateEvent, ReadBusy, ReadEvents, UpdateEvent
 from workers.queues import Queue
@@ -257,7 +258,8 @@ def test_an_isolated_worker_leaves_jobs_before_it_begins_them(here, there, way, 
     connection = connected()
     put_work(here, "f", [busy(connection, f"calendar-{n}") for n in range(40)])
     called = []
-    run_drain(here, "f", lambda *_: called.append(1), seconds=8.0)
+    terms = here.stores.single_flight.terms(1, 1, None)
+    run_drain(here, "f", lambda *_: called.append(1), seconds=8.0, terms=terms)
     assert not called
     assert [elsewhere for _, elsewhere in failures(here)] == [True] * 40
     # No job waits for the locks, and the failure answers no other request.
@@ -319,12 +321,16 @@ def test_a_hanging_read_is_left_when_the_worker_is_isolated(here, there, way, co
     request = FanoutRequest("f", time.monotonic() + 8.0, here.stores.single_flight.terms(1, 1, None))
     steps.run(here, request, reads.perform, 1)
     until(lambda: replies(here, "f"))
+    assert [elsewhere for _, elsewhere in failures(here)] == [True]
+    # Another worker may read. It has the job under the same name.
+    until(lambda: not here.stores.redis.keys("read-*"))
     # The read still hangs.
     assert here.pool.used
-    assert [elsewhere for _, elsewhere in failures(here)] == [True]
-    # Another worker may read.
-    until(lambda: not here.stores.redis.keys("read-*"))
+    lock = lock_key(SharedRead(connection, read_digest(busy(connection))))
+    here.stores.redis.set(lock, "1 generation f:0")
     until(lambda: not here.pool.used)
+    run_drain(here, "nothing", reads.perform)
+    assert here.stores.redis.exists(lock)
     assert len(replies(here, "f")) == 1
     assert not here.stores.redis.keys("pause:*")
 

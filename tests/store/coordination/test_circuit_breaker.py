@@ -102,6 +102,10 @@ def another_answers(both: Breakers) -> None:
     both.answer("e", took=PAUSE + 2, now=DUE + 1)
 
 
+def another_fails_that_began_before(both: Breakers) -> None:
+    both.fail("e", given_up=False, took=PAUSE + 2, now=DUE + 1)
+
+
 def ends(both: Breakers) -> None:
     both.end_probe("d", "job")
 
@@ -127,6 +131,7 @@ def answers_too_late(both: Breakers) -> None:
         (fails, DUE + 1 + PAUSE, [None, PROBING]),
         (answers, DUE + 1, [None, None]),
         (another_answers, DUE + 2, [PROBING, PROBING]),
+        (another_fails_that_began_before, DUE + 2, [PROBING, PROBING]),
         (ends, DUE + 1, [None, PROBING]),
         (another_ends, DUE + 1, [PROBING, PROBING]),
         # It is an answer to a call that began after the breaker had opened.
@@ -158,6 +163,17 @@ def test_open_breaker_of_one_account_refuses_only_that_account(new):
     assert both.state(START + 12).accounts == 1
     both.answer("a", now=START + 12)
     assert both.state(START + 12) == CircuitState()
+
+
+@pytest.mark.parametrize("leased", [False, True])
+def test_a_probe_of_an_account_that_ends_without_a_result_leaves_its_turn_to_another(new, leased):
+    both, due = new(), START + 1 + PAUSE
+    both.mailbox = both.provider if leased else None
+    play(both, "a! a!")
+    (permit,) = both.acquire("a", job="job", now=due)
+    assert permit.why is WaitReason.PROBE
+    both.end_probe("a", "job")
+    assert refusals(both, "a", now=due) == [None]
 
 
 def test_the_state_of_a_breaker_and_its_log(opened, caplog):

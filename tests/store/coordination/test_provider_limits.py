@@ -228,6 +228,8 @@ def test_a_pause_of_the_project_holds_every_account():
     paced.throttled(GOOGLE, "ada", 5.0, named=True, project=True)
     requests = [google("ada"), google("bob"), google("ada", access=Access.WRITES), mailbox("1")]
     assert [each.wait > 0 for each in acquire(paced, requests)] == [True, True, True, False]
+    # A retry of an account that is throttled itself waits for it too.
+    assert 4 < paced.throttled(GOOGLE, "ada", 0.1, named=False) <= 5
 
 
 def test_no_pause_is_longer_than_an_hour():

@@ -141,6 +141,13 @@ def test_an_abandoned_read_is_taken_by_the_next(take, end):
     assert isinstance(take("b", waits_for="a"), Locked)
 
 
+def test_an_abandoned_read_leaves_the_result_of_the_one_before(take, end):
+    end("a", take("a"))
+    time.sleep(0.002)
+    end("b", take("b"), None)
+    assert take("c", waits_for="a") == Recorded(RESULT)
+
+
 def test_the_lock_of_a_worker_that_died_expires(take, redis):
     take("a")
     assert LEASE - 1_000 < redis.pttl(lock_key(READ)) <= LEASE
@@ -178,6 +185,8 @@ def test_after_a_write_no_older_read_is_joined(take, end, invalidate):
     before = take("a")
     assert take("b") == Waiting("a")
     invalidate()
+    # A job that waits goes on waiting.
+    assert take("b", waits_for="a") == Waiting("a")
     after = take("c")
     assert isinstance(after, Locked)
     assert after != before

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from providers.base import Failed
-from providers.errors import LocalResourceExhausted, Reason, TimedOut
+from providers.errors import LocalResourceExhausted, RateLimited, Reason, TimedOut, Unavailable
 from providers.sandbox.client import SandboxAccount
 from store.coordination.provider_limits import Access, CallLimit, Circuit, record_key
 from store.sql.models import OAuthConnection
@@ -313,6 +313,30 @@ def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     assert reporter.failed(hurried, 0.25, given_up=True) == 0.25
     assert not there.stores.redis.keys("pause:*")
     assert reporter.failed(slow, 0.25, given_up=True) is None
+
+
+@pytest.fixture
+def reporter(new_worker):
+    """Reports the calls of an account."""
+    there = new_worker(breaker_failures=2)
+    circuit, limits = Circuit("google", Access.READS), there.stores.provider_limits
+    return AccountCallReporter(limits, circuit, "ada", egress=there.egress, patience=2.0)
+
+
+def test_the_second_call_of_a_job_begins_with_the_answer_to_the_first(reporter, monkeypatch):
+    """A job that began before a circuit breaker opened can close it with a later call."""
+    durations = []
+    monkeypatch.setattr(reporter._limits, "answered", lambda *_, duration: durations.append(duration))
+    time.sleep(0.5)
+    reporter.answered()
+    reporter.answered()
+    assert durations[1] < 0.5 <= durations[0]
+
+
+@pytest.mark.parametrize("error", [RateLimited("slow down"), Unavailable("down")])
+def test_a_retry_waits_for_the_time_that_the_provider_named_to_another_call(reporter, error):
+    reporter._limits.throttled(reporter._circuit, "ada", 30.0, named=True)
+    assert 25 < reporter.failed(error, 0.25, given_up=False) <= 30
 
 
 def test_read_finished_after_deadline_serves_the_next_request(new_worker, provider, connected):

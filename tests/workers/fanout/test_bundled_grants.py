@@ -60,8 +60,10 @@ def ref(provider: str, name: str = "g") -> GrantRef:
     return GrantRef(name, provider)
 
 
-def job(n: int, grant: GrantRef | None, start: int = 0, calendars: Any = ("primary",)) -> Packed:
-    return Packed(n, ReadBusy(f"c{n}", calendars, start, 7, grant))
+def job(
+    n: int, grant: GrantRef | None, start: int = 0, end: int = 7, calendars: Any = ("primary",)
+) -> Packed:
+    return Packed(n, ReadBusy(f"c{n}", calendars, start, end, grant))
 
 
 def sizes(jobs: list[Packed]) -> list[int]:
@@ -85,10 +87,11 @@ def test_only_known_calendars_of_one_grant_and_range_are_bundled():
         job(2, ref("google")),
         job(3, ref("google", "another")),
         job(4, ref("google"), start=1),
-        job(5, ref("google"), calendars=None),
+        job(5, ref("google"), end=8),
+        job(6, ref("google"), calendars=None),
     ]
-    assert sizes(apart) == [1] * 6
-    assert sizes([*apart, job(6, ref("google"), calendars=("primary", "x"))]) == [1, 1, 2, 1, 1, 1]
+    assert sizes(apart) == [1] * 7
+    assert sizes([*apart, job(7, ref("google"), calendars=("primary", "x"))]) == [1, 1, 2, 1, 1, 1, 1]
 
 
 def test_a_bundle_is_encoded_whole_and_a_single_job_as_ever():

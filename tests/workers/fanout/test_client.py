@@ -145,6 +145,28 @@ def test_a_read_of_a_worker_without_a_way_to_the_provider_is_sent_again(fanout, 
     assert reply.failed is None
 
 
+def test_a_job_that_is_answered_before_it_is_sent_again_stays_unsent(fanout, connected, runtime, monkeypatch):
+    """Another worker had it too, and has replied."""
+    jobs = busy_jobs(connected(), 2)
+    read = read_one(runtime, jobs[0], None, 0.0)
+    redis = runtime.stores.redis
+    blpop, pops = redis.blpop, []
+
+    def replied(names, timeout):
+        pops.append(names)
+        left, first, last = ((0, Reply(failed=steps.ELSEWHERE)), (0, read), (1, read))
+        messages = {1: (left, first), 4: (last,)}.get(len(pops), ())
+        for each in messages:
+            redis.rpush(names[0], pack_reply(*each))
+        return blpop(names, timeout=timeout) if messages else time.sleep(RESEND_SECONDS[0])
+
+    monkeypatch.setattr(fanout._redis, "blpop", replied)
+    replies = fanout.gather(jobs, queue=Queue.READS, deadline=in_seconds(5))
+
+    assert [reply.failed for reply in replies] == [None, None]
+    assert redis.llen(Queue.READS) == 1
+
+
 def test_a_read_outlives_the_time_in_which_workers_learn_that_none_has_a_way(fanout, serve, connected):
     learnt = time.monotonic() + KNOWN_SECONDS + PROBE_SECONDS / 2
 

@@ -83,6 +83,27 @@ def test_a_read_under_way_is_not_repeated(ask, serve, runtime, connected, flight
     assert set(reading.reads.values()) == {1}
 
 
+def test_a_read_that_one_check_misses_is_not_repeated(ask, serve, runtime, connected, flights, monkeypatch):
+    """At that moment it had ended and its reply was on the way, or its lock was not taken yet."""
+    (job,) = busy_jobs(connected(), 1)
+    looks, under_way = [], flights.under_way
+
+    def look(reads):
+        looks.append(reads)
+        return [False] if len(looks) == 1 else under_way(reads)
+
+    monkeypatch.setattr(flights, "under_way", look)
+    reading = Reading()
+    serve(reading)
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(ask, [job])
+        assert reading.begun.acquire(timeout=PATIENCE)
+        until(lambda: len(looks) >= 3)
+        assert not runtime.stores.redis.keys("fanout:*:work")
+        reading.release.set()
+        assert asked.result()[0].whole()
+
+
 def test_a_write_does_not_repeat_reads_under_way(ask, serve, runtime, connected, flights, monkeypatch):
     connection = connected()
     jobs = busy_jobs(connection, 2)

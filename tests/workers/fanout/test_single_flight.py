@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -13,14 +14,24 @@ from providers.base import Failed, Read
 from providers.errors import Reason
 from scheduling.intervals import Intervals
 from store.coordination.provider_limits import Access, Circuit
-from store.coordination.single_flight import Locked, ReadLock, SharedRead, SingleFlight, Wanted, lock_key
+from store.coordination.single_flight import (
+    Ended,
+    Locked,
+    ReadLock,
+    SharedRead,
+    SingleFlight,
+    Wanted,
+    lock_key,
+)
 from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
-from workers.failures import TIMED_OUT
+from workers.failures import BROKEN, DOWN, TIMED_OUT
+from workers.fanout import chunks, reports
 from workers.fanout.client import CoalescingPolicy
-from workers.fanout.codec import read_digest, reply_list
+from workers.fanout.codec import pack_job, read_digest, reply_list
 from workers.fanout.pool import StepPool
+from workers.fanout.work import FanoutRequest
 from workers.jobs import Reply
 from workers.queues import Queue
 from workers.runtime import Runtime
@@ -300,6 +311,60 @@ def test_a_failure_that_names_a_time_is_not_kept(ask, serve, connected):
     reading = Reading(at_once=True)
     serve(reading)
     assert ask([job])[0].whole()
+
+
+@pytest.mark.parametrize("failed", [BROKEN, DOWN])
+def test_a_failure_of_almanac_itself_is_not_kept(ask, serve, connected, failed):
+    (job,) = busy_jobs(connected(), 1)
+    serve(lambda *_: Reply(failed=failed))
+    assert ask([job])[0].failed == failed
+    serve(Reading(at_once=True))
+    assert ask([job])[0].whole()
+
+
+def test_a_job_without_a_permit_leaves_its_read_to_the_one_that_waits(runtime, connected, flights):
+    """The one that waits has more time."""
+    connection = connected()
+    (job,) = busy_jobs(connection, 1)
+    runtime.stores.provider_limits.throttled(Circuit("google", Access.READS), connection, 4.0, named=True)
+    terms = flights.terms(now(), now(), None)
+
+    def admitted(name, seconds):
+        request = FanoutRequest(name, time.monotonic() + seconds, terms)
+        ((taken,),), _ = chunks.decode(request, [pack_job(0, job)])
+        chunks.load(runtime, [taken])
+        return request, taken, chunks.admit(runtime, request, [[taken]])
+
+    hasty, taken, refused = admitted("hasty", 2.0)
+    patient, waiting_job, follows = admitted("patient", 20.0)
+    assert [each for _, each in follows.following] == [waiting_job]
+
+    ((_, failure),) = refused.failed
+    runtime.pool.reporter.report(reports.failed(runtime.stores, hasty, taken, failure))
+    until(lambda: runtime.stores.redis.llen(reply_list("hasty")))
+
+    again = chunks.admit(runtime, patient, [[waiting_job]])
+    assert [work for _, work in again.waiting] == [[waiting_job]]
+
+
+def test_all_jobs_that_wait_for_a_read_of_another_worker_are_resumed_together(runtime, connected, flights):
+    """The one that looks finds the result; the others do not look one after the other."""
+    (job,) = busy_jobs(connected(), 1)
+    terms = flights.terms(now(), now(), None)
+    request = FanoutRequest("f", time.monotonic() + 20, terms)
+    ((taken,),), _ = chunks.decode(request, [pack_job(0, job)])
+    chunks.load(runtime, [taken])
+    (locked,) = flights.take([Wanted(taken.read, "other:0")], terms)
+    lock, resumed = ReadLock(taken.read, "other:0"), []
+    assert chunks.admit(runtime, request, [[taken]]).following == [(lock, taken)]
+    with runtime.stores.redis.pipeline(transaction=False) as pipe:
+        flights.end(pipe, [Ended(lock, locked.generation, terms.sent, b"result", lifetime=20_000)])
+        pipe.execute()
+
+    for number in range(50):
+        runtime.pool.locks.wait(lock, partial(resumed.append, number))
+    assert chunks.admit(runtime, request, [[taken]]).recorded == [(taken, b"result")]
+    assert len(resumed) == 50
 
 
 @pytest.mark.slow

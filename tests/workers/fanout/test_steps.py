@@ -48,7 +48,7 @@ from workers.failures import BROKEN, DOWN
 from workers.fanout import steps
 from workers.fanout.chunks import GONE
 from workers.fanout.codec import reply_list, work_list
-from workers.fanout.pool import StepPool
+from workers.fanout.pool import MAX_WAITING_IN_ALL, MAX_WAITING_TASKS, StepPool
 from workers.fanout.steps import MAX_CHUNK, Steps
 from workers.fanout.work import FanoutRequest
 from workers.jobs import ReadBusy, ReadChanges, Reply
@@ -377,6 +377,42 @@ def test_taken_jobs_that_have_not_begun_at_the_deadline_leave_their_locks(
     assert all_places_free(runtime)
 
 
+def test_a_job_that_is_resumed_after_the_deadline_leaves_its_lock(runtime, connected, flights, monkeypatch):
+    """It waited for a permit, and then for a thread."""
+    redis, connection, gate = runtime.stores.redis, connected(), threading.Event()
+    runtime.stores.provider_limits.throttled(Circuit("google", Access.READS), connection, 1.0, named=True)
+    monkeypatch.setattr(runtime.stores.single_flight, "renew", lambda _: None)
+    put_work(runtime, "f", busy_jobs(connection, 1))
+    request = FanoutRequest("f", time.monotonic() + 2.0, flights.terms(now(), now(), None))
+    Steps(runtime, request, read_one).start(1)
+    (lock,) = until(lambda: redis.keys("read-lock:*"))
+    for _ in range(20):
+        runtime.pool.submit(lambda: gate.wait(30))
+    until(lambda: not request.seconds_left)
+    # It does not end by itself.
+    redis.persist(lock)
+    gate.set()
+    until(lambda: not redis.exists(lock))
+
+
+def test_a_read_that_continues_past_its_deadline_keeps_its_lease(runtime, connected):
+    """Else a mailbox would have more calls at once than it accepts."""
+    redis, gate = runtime.stores.redis, threading.Event()
+
+    def hang(runtime, job, credentials, deadline):
+        gate.wait(30)
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connected(provider="microsoft"), 1))
+    Steps(runtime, FanoutRequest("f", time.monotonic() + 1.0), hang).start(1)
+    # It is reported to have timed out.
+    until(lambda: redis.llen(reply_list("f")))
+    (leases,) = redis.keys("throttle:mailbox:*")
+    assert redis.zcount(leases, now(), "+inf") == 1
+    gate.set()
+    until(lambda: not redis.exists(leases))
+
+
 @pytest.mark.parametrize("tenants", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_reads_of_tenants_that_hang_leave_threads_to_others(apart, runtime, connected, tenants):
     """The last tenant sends its reads when the others have used up their shares."""
@@ -410,6 +446,37 @@ def test_reads_of_tenants_that_hang_leave_threads_to_others(apart, runtime, conn
     assert all_places_free(there)
     there.pool.close()
     there.stores.close()
+
+
+def test_the_last_thread_is_for_a_tenant_that_has_none(runtime):
+    gate, served, pool = threading.Event(), threading.Event(), runtime.pool
+    for tenant, hanging in ((1, 3), (2, 10)):
+        for _ in range(hanging):
+            pool.submit(lambda: gate.wait(30), tenant)
+    assert pool.used == 5
+    pool.submit(served.set, 3)
+    assert served.wait(10)
+    gate.set()
+    assert all_places_free(runtime)
+
+
+def test_tasks_that_wait_leave_threads_of_celery_to_others(runtime):
+    gate, pool = threading.Event(), runtime.pool
+    tenants = [1] * (MAX_WAITING_TASKS + 1) + [2] * (MAX_WAITING_IN_ALL - MAX_WAITING_TASKS + 1)
+    for tenant in set(tenants):
+        for _ in range(20):
+            pool.submit(lambda: gate.wait(30), tenant)
+    tasks = [threading.Thread(target=pool.wait_for_room, args=(60.0, each)) for each in tenants]
+    for each in tasks:
+        each.start()
+    until(lambda: sum(each.is_alive() for each in tasks) == MAX_WAITING_IN_ALL)
+    time.sleep(0.2)
+    waits = [each.is_alive() for each in tasks]
+    gate.set()
+    for each in tasks:
+        each.join(30)
+    assert sum(waits[: MAX_WAITING_TASKS + 1]) == MAX_WAITING_TASKS
+    assert sum(waits) == MAX_WAITING_IN_ALL
 
 
 def test_a_task_waits_while_more_steps_queue_than_there_are_threads(runtime, connected):
