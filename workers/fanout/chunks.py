@@ -115,6 +115,9 @@ def _take_locks(
     for (taken, each), state in zip(wanted, found, strict=True):
         match state:
             case Locked(generation):
+                if each.waits_for:
+                    # The read that it waited for has left no result: the others wait for this one.
+                    ended.append(ReadLock(each.read, each.waits_for))
                 taken.lock_generation, taken.waits_for = generation, ""
                 locked.append(ReadLock(each.read, each.holder))
                 continue

@@ -347,8 +347,11 @@ def test_a_job_without_a_permit_leaves_its_read_to_the_one_that_waits(runtime, c
     assert [work for _, work in again.waiting] == [[waiting_job]]
 
 
-def test_all_jobs_that_wait_for_a_read_of_another_worker_are_resumed_together(runtime, connected, flights):
-    """The one that looks finds the result; the others do not look one after the other."""
+@pytest.mark.parametrize("lifetime", [20_000, 0])
+def test_all_jobs_that_wait_for_a_read_of_another_worker_are_resumed_together(
+    runtime, connected, flights, lifetime
+):
+    """The one that looks finds the result, or takes the lock; the others do not look one after the other."""
     (job,) = busy_jobs(connected(), 1)
     terms = flights.terms(now(), now(), None)
     request = FanoutRequest("f", time.monotonic() + 20, terms)
@@ -358,12 +361,14 @@ def test_all_jobs_that_wait_for_a_read_of_another_worker_are_resumed_together(ru
     lock, resumed = ReadLock(taken.read, "other:0"), []
     assert chunks.admit(runtime, request, [[taken]]).following == [(lock, taken)]
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
-        flights.end(pipe, [Ended(lock, locked.generation, terms.sent, b"result", lifetime=20_000)])
+        flights.end(pipe, [Ended(lock, locked.generation, terms.sent, b"result", lifetime=lifetime)])
         pipe.execute()
 
     for number in range(50):
         runtime.pool.locks.wait(lock, partial(resumed.append, number))
-    assert chunks.admit(runtime, request, [[taken]]).recorded == [(taken, b"result")]
+    admitted = chunks.admit(runtime, request, [[taken]])
+    assert admitted.recorded == ([(taken, b"result")] if lifetime else [])
+    assert admitted.ready == ([] if lifetime else [[taken]])
     assert len(resumed) == 50
 
 
