@@ -463,8 +463,10 @@ class Code(StrEnum):
     PROVIDER_ERROR = (
         "providerError",
         502,
-        "The provider could not be reached, did not answer in time, or gave an unreadable answer",
-        "Repeat the request later, after `retryAfter` seconds where known",
+        "The provider could not be reached, did not answer in time, gave an unreadable answer, or refuses "
+        "the registration of this installation (`error` says so)",
+        "Repeat the request later, after `retryAfter` seconds where known. For a refused "
+        "registration, the operator enters a new client secret",
     )
     OUTCOME_UNKNOWN = (
         "outcomeUnknown",

@@ -61,7 +61,7 @@ class ErrorSchema(Schema):
             "schedules.0.start",
         )
     )
-    operation = fields.String(metadata=about("Insufficient scope: the operation that was refused."))
+    operation = fields.String(metadata=about("Insufficient scope or access denied: the operation."))
     validScopes = fields.List(fields.String(), metadata=about("Scopes of which any suffices."))
     quota = fields.String(
         metadata=about(

@@ -87,6 +87,7 @@ def test_the_seconds_to_wait_are_in_the_header_or_in_the_body(headers, fields, s
         (401, "authorizationInvalid", {}, {"reason": "authorizationInvalid"}, ConnectionEnded),
         (403, "keyReadOnly", {}, {}, Forbidden),
         (403, "insufficientScopes", {}, {"operation": "calendar.events.list"}, ScopesMissing),
+        (403, "accessDenied", {}, {"operation": "calendar.events.list"}, Forbidden),
         (404, "noConnectedCalendars", {}, {}, NotFound),
         (409, "userExists", {}, {}, Conflict),
         (409, "idempotencyKeyInUse", {"Retry-After": "1"}, {"retryAfter": 1}, UnderWay),

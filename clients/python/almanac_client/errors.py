@@ -28,10 +28,10 @@ class AlmanacError(Exception):
 
 
 class Incomplete(AlmanacError):
-    """A calendar could not be read, and the complete answer was requested; ``partial`` has the rest."""
+    """The complete answer was requested, and a calendar could not be read; ``partial`` has the other ones."""
 
     def __init__(self, answer: Answer[Any]) -> None:
-        super().__init__(f"{answer.what_failed()}; the rest is in .partial")
+        super().__init__(f"{answer.what_failed()}; what could be read is in .partial")
         self.answer = answer
         self.partial = answer.partial
         self.failed_calendars = answer.failed_calendars
@@ -251,7 +251,7 @@ def _kind(status: int, headers: Mapping[str, str], fields: ErrorFields) -> type[
     if status == 401:
         return KeyRefused if "WWW-Authenticate" in headers else ConnectionEnded
     if status == 403:
-        return ScopesMissing if fields.operation else Forbidden
+        return ScopesMissing if fields.operation and fields.code is None else Forbidden
     if status == 409 and "Retry-After" in headers:
         return UnderWay
     return BY_STATUS.get(status) or (Unavailable if status >= 500 else Refused)

@@ -2023,7 +2023,7 @@ export interface components {
              * @example schedules.0.start
              */
             param?: string;
-            /** @description Insufficient scope: the operation that was refused. */
+            /** @description Insufficient scope or access denied: the operation. */
             operation?: string;
             /** @description Scopes of which any suffices. */
             validScopes?: string[];
