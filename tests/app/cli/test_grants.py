@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
+from app.accounts import directory_import
 from app.cli.main import main
 from tests.conftest import connect
 from tests.people import grant_of
@@ -191,14 +192,15 @@ def test_rooms_of_google_are_named_as_no_members(api, slug, sandbox, almanac):
     assert "Imported: 2 of 2" in result.stdout
 
 
-def test_each_batch_is_a_transaction_of_its_own(api, slug, sandbox, almanac):
-    people = [f"p{number:04}@acme.example" for number in range(1001)]
+def test_each_batch_is_a_transaction_of_its_own(api, slug, sandbox, almanac, monkeypatch):
+    monkeypatch.setattr(directory_import, "MAX_IMPORTED", 60)
+    people = [f"p{number:04}@acme.example" for number in range(61)]
     granted(api, slug, sandbox, "microsoft", [], people)
     whole = almanac("grants", "import", slug, "microsoft", "--all")
     assert all(f"user {each}  " in whole.stdout for each in people)
     result = almanac("grants", "import", slug, "microsoft", "--yes")
-    assert "Imported: 1000 of 1001\nImported: 1001 of 1001\n" in result.stdout
-    assert "  and 951 more: --all prints them\n" in result.stdout
+    assert "Imported: 60 of 61\nImported: 61 of 61\n" in result.stdout
+    assert "  and 11 more: --all prints them\n" in result.stdout
 
 
 def test_a_directory_that_cannot_be_read_is_an_error_and_imports_nobody(api, slug, sandbox, tenant, almanac):
