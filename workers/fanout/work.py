@@ -44,8 +44,7 @@ class FanoutRequest(NamedTuple):
 class JobPermit:
     """The permit of a job, which it needs if it has a ``request``; jobs of a bundle may share one.
 
-    ``probes``: it was granted as a circuit breaker's probe. ``at`` is when the job asks
-    again.
+    ``probes``: it was granted as a circuit breaker's probe. ``at`` is when it asks again.
     """
 
     request: AcquireRequest | None = None

@@ -185,7 +185,7 @@ def test_after_a_write_no_older_read_is_joined(take, end, invalidate):
     before = take("a")
     assert take("b") == Waiting("a")
     invalidate()
-    # A job that waits goes on waiting.
+    # A job that waits already still waits for the earlier read.
     assert take("b", waits_for="a") == Waiting("a")
     after = take("c")
     assert isinstance(after, Locked)
