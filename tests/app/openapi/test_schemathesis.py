@@ -47,7 +47,7 @@ WRITTEN = [("2026-12-03", "2026-12-05"), ("2026-12-03T09:00:00Z", "2026-12-03T17
 # Bad data is refused with one of these; a bad body may also be too large.
 REFUSALS = [400, 401, 403, 404, 405, 409, 413, 415, 422]
 # Parts that take their operations in turn: processes that run the suite share them.
-SHARES = 12
+SHARES = 24
 # Operations whose body has the URL of a webhook.
 WITH_URL = {"POST /v1/webhooks", "PATCH /v1/webhooks/{webhookId}"}
 # The one whose body has the address of an account, which is called; this address is refused before.
