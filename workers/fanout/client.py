@@ -78,8 +78,10 @@ class PendingRequest:
     sent: set[int] = field(default_factory=set)
     again: dict[int, float] = field(default_factory=dict)
     attempts: dict[int, int] = field(default_factory=dict)
-    # Jobs that no worker had under way when the request last checked.
+    # When the request last checked: the jobs that were taken from the list and that no worker had under way,
+    # and whether all jobs without a reply were still on the list.
     idle: set[int] = field(default_factory=set)
+    none_taken: bool = False
     # Tasks were sent for jobs that were on the list already.
     tasks_sent_again: bool = False
     _reads: dict[int, SharedRead] = field(default_factory=dict)
@@ -292,25 +294,24 @@ class Fanout:
                 request.again.pop(number, None)
 
     def _send_lost_again(self, request: PendingRequest) -> None:
-        """Send the reads again that no worker had under way at this check and the one before.
+        """Send the reads again that were neither on the list nor under way at this check and the one before.
 
-        The worker that took them has died. The list may have jobs whose task has died with it.
+        The worker that took them has died. Jobs that are all still on the list may need new tasks instead.
         """
-        unanswered = [number for number in request.unanswered if number not in request.again]
-        under_way = self._flights.under_way([request.read(number) for number in unanswered])
-        idle = {number for number, busy in zip(unanswered, under_way, strict=True) if not busy}
-        lost, request.idle = idle & request.idle, idle
-        if not lost:
-            return
-        waiting = cast(list[bytes], self._redis.lrange(request.work_list, 0, -1))
-        listed = {each.number for data in waiting for each in addresses(data)}
-        if lost - listed:
-            self._send(request, sorted(lost - listed))
-        elif lost == set(unanswered) and not request.tasks_sent_again:
+        unanswered = {number for number in request.unanswered if number not in request.again}
+        # The list first: between the two, a worker may take a job from it and lock its read.
+        listed = cast(list[bytes], self._redis.lrange(request.work_list, 0, -1))
+        taken = sorted(unanswered - {each.number for data in listed for each in addresses(data)})
+        under_way = self._flights.under_way([request.read(number) for number in taken]) if taken else []
+        idle = {number for number, busy in zip(taken, under_way, strict=True) if not busy}
+        lost, none_taken = idle & request.idle, bool(unanswered) and not taken
+        if lost:
+            self._send(request, sorted(lost))
+        elif none_taken and request.none_taken and not request.tasks_sent_again:
             # Once: on busy workers, further tasks would only queue behind the first ones.
             request.tasks_sent_again = True
-            self._send(request, sorted(lost), on_list=True)
-        request.idle = set()
+            self._send(request, sorted(unanswered), on_list=True)
+        request.idle, request.none_taken = idle - lost, none_taken
 
     def _clean_up(self, request: PendingRequest) -> None:
         """Delete the lists of a request, and end its admission."""

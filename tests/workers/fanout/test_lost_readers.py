@@ -104,6 +104,33 @@ def test_a_read_that_one_check_misses_is_not_repeated(ask, serve, runtime, conne
         assert asked.result()[0].whole()
 
 
+def test_a_read_that_was_taken_just_before_a_check_is_not_repeated(
+    ask, serve, runtime, connected, monkeypatch
+):
+    """It was on the list at the check before, and has no lock yet."""
+    jobs = busy_jobs(connected(), 2)
+    checks, check = [], Fanout._send_lost_again
+
+    def counted(self, request):
+        check(self, request)
+        checks.append(request)
+
+    monkeypatch.setattr(Fanout, "_send_lost_again", counted)
+    redis = runtime.stores.redis
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(ask, jobs)
+        work = work_of(redis)
+        until(lambda: checks)
+        # A worker takes the jobs after a check, and is slow to lock their reads.
+        already = len(checks)
+        taken = redis.lpop(work, 2)
+        until(lambda: len(checks) > already)
+        assert not redis.exists(work)
+        redis.rpush(work, *taken)
+        serve(Reading(at_once=True))
+        assert all(reply.whole() for reply in asked.result())
+
+
 def test_a_write_does_not_repeat_reads_under_way(ask, serve, runtime, connected, flights, monkeypatch):
     connection = connected()
     jobs = busy_jobs(connection, 2)
