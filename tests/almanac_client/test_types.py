@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_mypy_knows_what_each_client_returns():
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "tests/almanac_client/typed_calls.py"],

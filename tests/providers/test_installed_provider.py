@@ -17,6 +17,8 @@ from tests import http_server
 from tests.http_server import KeepAliveHandler
 from tests.installation.builder import installed
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(__file__).parent / "installed"
 PASSWORD = "correct horse battery staple"
 

@@ -71,6 +71,7 @@ def start_with(text, folder):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", WRONG)
 def test_a_package_whose_provider_cannot_be_used_is_named(tmp_path, text):
     ended = start_with(text, tmp_path)
@@ -79,6 +80,7 @@ def test_a_package_whose_provider_cannot_be_used_is_named(tmp_path, text):
     assert WRONG[text] in ended.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_package_brings_a_provider(tmp_path):
     checked = "OwnSetting('url', 'http://a', 'The address', is_url=True, check=lambda text: text)"
     ended = start_with(f"D = made(settings=({checked},))", tmp_path)

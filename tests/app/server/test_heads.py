@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import Api
 from tests.installation.processes import web_server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def port(environment: dict[str, str], database: object) -> Iterator[int]:
@@ -36,7 +38,6 @@ def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
     pytest.fail(f"no whole answer: {answer!r}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_", "status"),
     [

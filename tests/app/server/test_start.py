@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 # The HTTP client for providers, the tasks, and the code that performs jobs.
 OF_WORKERS = {"providers.http.send", "requests", "workers.tasks", "workers.runtime", "workers.fanout.steps"}
 
