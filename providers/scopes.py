@@ -69,6 +69,7 @@ class Scopes:
 
     ``levels`` are those to request for each level, ``valid`` those of which each operation needs one.
     ``address`` reveal the account's address, for clients that choose the other scopes themselves.
+    ``settings`` are those of every level that reads of calendars need beside the calendar scopes.
     ``unchangeable`` says why calendars cannot be changed, where no scope allows it.
     ``offline`` makes the provider issue a refresh token, if a scope does. A scope may be written as a short
     name or with ``prefix``, in any case, and ``suffixes`` change nothing of what is allowed.
@@ -77,17 +78,19 @@ class Scopes:
     levels: Mapping[Level, tuple[str, ...]]
     valid: Mapping[Operation, tuple[str, ...]]
     address: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
     offline: str | None = None
     prefix: str = ""
     suffixes: tuple[str, ...] = ()
     unchangeable: str = ""
 
     def expand_levels(self, scopes: Iterable[str]) -> list[str]:
-        """These scopes without duplicates; a level expands to its calendar scopes."""
+        """These scopes without duplicates; a level expands to its calendar scopes, and those of settings."""
         expanded: list[str] = []
         for each in scopes:
             if each in LEVEL_NAMES:
                 expanded += [scope for scope in self.level_scopes(each) if self.reaches_calendars([scope])]
+                expanded += self.settings
             else:
                 expanded.append(each)
         return list(dict.fromkeys(expanded))

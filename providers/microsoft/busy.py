@@ -33,7 +33,7 @@ from providers.microsoft.mailbox import (
     user_path,
     view_path,
 )
-from providers.microsoft.scopes import SCOPES
+from providers.microsoft.scopes import SCOPES, may_read_zone
 from providers.scopes import Operation
 from providers.timestamps import DAY
 
@@ -183,8 +183,8 @@ def of_members(
             for (address, calendar), number in numbers.items()
         ],
     )
-    may_read_zones = SCOPES.has_scope(account.scopes, "MailboxSettings.Read")
-    no_zone = _ZoneNeeded("The zone of the mailbox was not read") if may_read_zones else None
+    zones_readable = may_read_zone(account.scopes)
+    no_zone = _ZoneNeeded("The zone of the mailbox was not read") if zones_readable else None
     found: dict[str, list[Period]] = {}
     failed: dict[str, ProviderError] = {}
     needed: list[str] = []

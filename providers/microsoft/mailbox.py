@@ -17,7 +17,7 @@ from providers.http.send import send
 from providers.microsoft import parse
 from providers.microsoft.batch import Batches, BatchGet, Pages, correlation_header, every_page, relative
 from providers.microsoft.errors import PROVIDER, error_for, write_error_for
-from providers.microsoft.scopes import SCOPES
+from providers.microsoft.scopes import SCOPES, may_read_zone
 from providers.scopes import Operation
 from providers.timestamps import utc_text
 from scheduling.zones import iana_zone, windows_zone
@@ -47,7 +47,7 @@ class Mailbox:
         self._graph = graph
         self.deadline = deadline
         self._bearer = Bearer.of(account)
-        self._tells_zone = SCOPES.has_scope(account.scopes, "MailboxSettings.Read")
+        self._tells_zone = may_read_zone(account.scopes)
 
     def until(self, deadline: float) -> Mailbox:
         """The same mailbox with another deadline."""

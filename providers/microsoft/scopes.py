@@ -5,12 +5,15 @@ https://learn.microsoft.com/en-us/graph/permissions-reference
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from providers.scopes import OFFLINE, REQUIRED_LEVEL, Level, Scopes
 
 PREFIX = "https://graph.microsoft.com/"
 
-# MailboxSettings.Read: the mailbox's zone, which decides when an all-day event begins.
-_IDENTITY = (OFFLINE, "openid", "email", "profile", "User.Read", "MailboxSettings.Read")
+# The mailbox's zone, which decides when an all-day event begins.
+_SETTINGS = "MailboxSettings.Read"
+_IDENTITY = (OFFLINE, "openid", "email", "profile", "User.Read", _SETTINGS)
 
 _BY_LEVEL = {
     Level.FREE_BUSY: ("Calendars.ReadBasic", "Calendars.Read", "Calendars.ReadWrite"),
@@ -30,7 +33,14 @@ SCOPES = Scopes(
     },
     valid={operation: _BY_LEVEL[level] for operation, level in REQUIRED_LEVEL.items()},
     address=("openid", "email", "profile"),
+    settings=(_SETTINGS,),
     offline=OFFLINE,
     prefix=PREFIX,
     suffixes=(".shared", ".all"),
 )
+
+
+def may_read_zone(granted: Iterable[str]) -> bool:
+    """Whether the scopes allow the settings of the mailbox to be read, which have its zone."""
+    scopes = list(granted)
+    return any(SCOPES.has_scope(scopes, each) for each in (_SETTINGS, "MailboxSettings.ReadWrite"))

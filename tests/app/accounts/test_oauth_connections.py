@@ -277,6 +277,9 @@ def test_tokens_are_sealed_in_the_database(api, new_user, stores):
 
 # --- levels
 
+# The permission to read the zone of a mailbox.
+ZONE = "MailboxSettings.Read"
+
 
 @pytest.mark.parametrize(
     ("provider", "posted", "stored"),
@@ -285,10 +288,10 @@ def test_tokens_are_sealed_in_the_database(api, new_user, stores):
         ("google", ["edit"], [f"{GOOGLE}calendar"]),
         ("google", ["read"], [f"{GOOGLE}calendar.readonly"]),
         ("google", ["free-busy"], [f"{GOOGLE}calendar.freebusy", f"{GOOGLE}calendar.calendarlist.readonly"]),
-        ("microsoft", ["write"], ["Calendars.ReadWrite"]),
-        ("microsoft", ["edit", "write", "openid"], ["Calendars.ReadWrite", "openid"]),
-        ("microsoft", ["read"], ["Calendars.Read"]),
-        ("microsoft", ["free-busy"], ["Calendars.ReadBasic"]),
+        ("microsoft", ["write"], ["Calendars.ReadWrite", ZONE]),
+        ("microsoft", ["edit", "write", "openid"], ["Calendars.ReadWrite", ZONE, "openid"]),
+        ("microsoft", ["read"], ["Calendars.Read", ZONE]),
+        ("microsoft", ["free-busy"], ["Calendars.ReadBasic", ZONE]),
         ("microsoft", ["Write"], ["Write"]),
     ],
 )
@@ -308,6 +311,21 @@ def test_a_connection_that_is_stored_with_a_level_works(api, sandbox, new_user, 
 
     assert made.status_code == 201, made.json
     assert api.get(f"/users/{user}/calendar/busy", **RANGE).json["data"] != []
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("scope", [["write"], ["Calendars.Read", "MailboxSettings.ReadWrite"]])
+def test_working_hours_of_an_imported_mailbox_count_in_its_zone(api, sandbox, new_user, scope):
+    user = new_user()
+    connect(api, user, sandbox.account("microsoft", "ada@example.com", time_zone="Asia/Tokyo"), scope=scope)
+    days = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    hours = [{"days": days, "start": "09:00", "end": "17:00"}]
+    assert api.put(f"/users/{user}/availability", {"schedules": hours}).status_code == 200
+
+    day = {"start": "2026-12-07", "end": "2026-12-09", "slotDuration": 60}
+    answer = api.get(f"/users/{user}/scheduling", **day)
+
+    assert answer.json["data"]["availableSlots"][0]["start"] == "2026-12-07T00:00:00.000Z"
 
 
 # --- delete
