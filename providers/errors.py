@@ -283,3 +283,7 @@ def connection_ended(title: str) -> str:
     A worker learns it from the provider. The web tier repeats it for later requests, without a call.
     """
     return f"{title} says that this connection has ended"
+
+
+# The same for the grant of an organization, by which its members are read.
+GRANT_ENDED = "The organization's grant has ended; its administrator has to enter it again"

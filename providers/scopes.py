@@ -144,24 +144,29 @@ class Scopes:
         """Whether ``scope`` is among those granted, compared in short form."""
         return self.short(scope) in {self.short(each) for each in granted}
 
-    def insufficient(self, operation: str) -> InsufficientScopes:
-        """The error when the granted scopes do not allow an operation."""
+    def insufficient(self, operation: str, *, delegated: bool = False) -> InsufficientScopes:
+        """The error when the granted scopes do not allow an operation.
+
+        ``delegated``: they are those of an organization grant, which the user cannot change.
+        """
         needed = required_level(operation)
         if self.unchangeable and needed is Level.WRITE:
             return InsufficientScopes(self.unchangeable, operation=operation)
-        scopes = " ".join(self.level_scopes(needed))
-        return InsufficientScopes(
-            f"{operation} needs the scope level {needed}: connect the account again and request {scopes}",
-            operation=operation,
-        )
+        if delegated:
+            scopes = " ".join(self.expand_levels([needed]))
+            remedy = f"the administrator of the organization has to enter its grant again with {scopes}"
+        else:
+            remedy = f"connect the account again and request {' '.join(self.level_scopes(needed))}"
+        message = f"{operation} needs the scope level {needed}: {remedy}"
+        return InsufficientScopes(message, operation=operation)
 
-    def require(self, granted: Iterable[str], operation: str) -> None:
-        """Check that the granted scopes allow an operation.
+    def require(self, granted: Iterable[str], operation: str, *, delegated: bool = False) -> None:
+        """Check that the granted scopes allow an operation; ``delegated`` as in ``insufficient``.
 
         :raise InsufficientScopes: when they do not
         """
         if not self.allows(granted, operation):
-            raise self.insufficient(operation)
+            raise self.insufficient(operation, delegated=delegated)
 
     def short(self, scope: str) -> str:
         """The scope in lower case without prefix, suffixes, and a slash too many on either side."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from providers import registry
 from providers.base import PRIMARY, Failed
-from providers.errors import ProviderError, Reason, connection_ended
+from providers.errors import GRANT_ENDED, ProviderError, Reason, connection_ended
 from providers.scopes import Operation
 from store.cache.busy_cache import CalendarKey
 from store.cache.cache_tags import calendar_names
@@ -57,21 +57,23 @@ class Target(NamedTuple):
 
 def precheck(connection: ConnectionRef, *operations: Operation) -> Failed | None:
     """The failure if the grant is revoked or too narrow for an operation, else None. It calls no provider."""
-    return _precheck(connection.provider, connection.scope, connection.alive, operations)
+    delegated = connection.grant is not None
+    return _precheck(connection.provider, connection.scope, connection.alive, delegated, operations)
 
 
 # A request may check every member of an organization, and most have the same scopes.
 @lru_cache(maxsize=1024)
 def _precheck(
-    provider: str, scope: frozenset[str], alive: bool, operations: tuple[Operation, ...]
+    provider: str, scope: frozenset[str], alive: bool, delegated: bool, operations: tuple[Operation, ...]
 ) -> Failed | None:
     if not registry.is_known(provider):
         return Failed(Reason.PROVIDER_NOT_CONFIGURED, "This version of Almanac does not have the provider")
     if not alive:
-        return Failed(Reason.AUTHORIZATION_INVALID, connection_ended(registry.title(provider)))
+        ended = GRANT_ENDED if delegated else connection_ended(registry.title(provider))
+        return Failed(Reason.AUTHORIZATION_INVALID, ended)
     try:
         for operation in operations:
-            registry.scopes(provider).require(scope, operation)
+            registry.scopes(provider).require(scope, operation, delegated=delegated)
     except ProviderError as error:
         return Failed.from_error(error)
     return None

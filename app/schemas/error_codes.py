@@ -178,7 +178,8 @@ class Code(StrEnum):
         403,
         "The scopes of the connection do not allow the operation. `operation` is its name; `validScopes` are "
         "the scopes of which any suffices, where known",
-        "Make a link with the access level that `error` names and have the user connect the account again",
+        "Make a link with the access level that `error` names and have the user connect the account again; "
+        "for a member of a grant, enter the grant again with more scopes",
     )
 
     USER_NOT_FOUND = (

@@ -10,6 +10,7 @@ from providers import registry
 from providers.base import IssuedTokens, Token
 from providers.definition import required
 from providers.errors import (
+    GRANT_ENDED,
     AuthorizationInvalid,
     ClientRefused,
     ClockRefused,
@@ -28,8 +29,6 @@ from workers.execution.registrations import note_registration
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
-
-ENDED = "The organization's grant has ended; its administrator has to enter it again"
 
 _NOT_IN_DOMAIN = "The organization's grant does not reach this account: check that it is in the domain"
 
@@ -146,7 +145,7 @@ def load(runtime: Runtime, grant_id: str) -> GrantCredentials:
     with stores.database.reading() as session:
         row = organization_grants.sealed(session, [grant_id]).get(grant_id)
     if row is None or not row.alive:
-        raise AuthorizationInvalid(ENDED)
+        raise AuthorizationInvalid(GRANT_ENDED)
     return organization_grants.open_credentials(row, stores.keyring)
 
 

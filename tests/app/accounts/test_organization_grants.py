@@ -496,6 +496,21 @@ def test_one_member_is_connected_by_the_grant(api, granted, new_user):
     assert again.json == answer.json
 
 
+def test_a_grant_that_is_too_narrow_is_for_its_administrator_to_widen(api, slug, acme, new_user):
+    assert put(api, slug, "google", grant_of(acme) | {"scope": "read"}).status_code == 200
+    user = new_user(slugs=(slug,))
+    assert delegate(api, user, slug, "ada@acme.example").status_code == 201
+    when = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+
+    answer = api.post(f"/users/{user}/calendar/events/google/primary", {"subject": "New", **when})
+
+    assert (answer.status_code, answer.json["code"]) == (403, "insufficientScopes")
+    assert answer.json["error"] == (
+        "calendar.events.insert needs the scope level write: the administrator of the organization has to "
+        "enter its grant again with https://www.googleapis.com/auth/calendar"
+    )
+
+
 def test_what_one_connection_cannot_be_made_of(api, granted, new_user, new_organization):
     user, stranger = new_user(slugs=(granted,)), new_user()
     outside = delegate(api, user, granted, "ada@other.example")

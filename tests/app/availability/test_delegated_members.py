@@ -137,8 +137,11 @@ def test_a_withdrawn_grant_fails_its_members_and_no_others(api, sandbox, organiz
     slug = organization(google=3, microsoft=3)
     sandbox.withdraw("acme.example")
     for _ in range(2):
-        reasons = failed(slots(api, slug))
-        assert reasons == {f"{n}-google": "authorizationInvalid" for n in range(3)}
+        answer = slots(api, slug)
+        assert failed(answer) == {f"{n}-google": "authorizationInvalid" for n in range(3)}
+    # No member can do anything about it.
+    messages = {each["message"] for each in answer["failedUsers"]}
+    assert messages == {"The organization's grant has ended; its administrator has to enter it again"}
     listed = api.get(f"/organizations/{slug}/grants").json["data"]
     assert {each["provider"]: each["alive"] for each in listed} == {"google": False, "microsoft": True}
 
