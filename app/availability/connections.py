@@ -122,8 +122,12 @@ def is_identified(ref: ConnectionRef) -> bool:
 
     A delegated connection is read by the address of the mailbox.
     """
-    named = ref.main_calendar_id is not None or ref.grant is not None
-    return named or precheck(ref, Operation.LIST_CALENDARS) is not None
+    return ref.grant is not None or is_zone_settled(ref)
+
+
+def is_zone_settled(ref: ConnectionRef) -> bool:
+    """Whether the provider has told the main calendar and its zone, or will not do so."""
+    return ref.main_calendar_id is not None or precheck(ref, Operation.LIST_CALENDARS) is not None
 
 
 def identified(authentication: Authentication, refs: Iterable[ConnectionRef]) -> dict[str, ConnectionRef]:

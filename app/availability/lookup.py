@@ -334,12 +334,12 @@ class _AvailabilityLookup:
 
 
 def precheck_failures(calendar_requests: Sequence[CalendarRequest]) -> dict[str, Reply]:
-    """Failures that need no provider, by connection id: the grant is revoked, or too narrow."""
+    """Failures that are known without a read, by connection id: the grant is revoked, or too narrow."""
     failures: dict[str, Reply] = {}
     for refs, selector in calendar_requests:
         for connection in refs:
             lists = selector.everything and not reads_main_only(connection)
-            failed = precheck(connection, *(_LIST_AND_READ if lists else _READ))
+            failed = selector.failed or precheck(connection, *(_LIST_AND_READ if lists else _READ))
             if failed is not None:
                 failures[connection.id] = Reply(failed=failed)
     return failures

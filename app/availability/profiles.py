@@ -20,6 +20,8 @@ from app.schemas.availability import MAX_WINDOW_DAYS, WEEKDAYS
 from app.schemas.parameters import APPLY, Unstated
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from app.services import services
+from providers.base import Failed
+from providers.errors import Reason
 from scheduling import hours as zoned
 from scheduling.hours import Dates
 from scheduling.query import Own, Query
@@ -33,10 +35,18 @@ from workers.queues import Queue
 
 Span = tuple[int, int]
 
+# The provider may tell the zone later. With any other reason it does not tell it.
+UNANSWERED = frozenset({Reason.PROVIDER_ERROR, Reason.RATE_LIMITED})
+
+NO_FAILURES: Mapping[str, Failed] = {}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """The profile of a user with these connections; ``zone`` is that of its windows and dates."""
+    """The profile of a user with these connections; ``zone`` is that of its windows and dates.
+
+    ``zone_failed`` says why the zone could not be read. The hours are not known then.
+    """
 
     stored: StoredProfile
     zone: str
@@ -44,14 +54,18 @@ class Profile:
     overrides: tuple[DateOverride, ...] = ()
     calendars: tuple[CalendarKey, ...] = ()
     connections: tuple[ConnectionRef, ...] = ()
+    zone_failed: Failed | None = None
     _known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, stored: StoredProfile, refs: Sequence[ConnectionRef]) -> Profile:
-        """The profile of a user with these connections."""
-        # The worker that stored a zone may have had other time zone data.
-        zones = (ref.time_zone for ref in refs if ref.time_zone and zone_exists(ref.time_zone))
-        of_calendar = next(zones, "UTC")
+    def of(
+        cls,
+        stored: StoredProfile,
+        refs: Sequence[ConnectionRef],
+        failures: Mapping[str, Failed] = NO_FAILURES,
+    ) -> Profile:
+        """The profile of a user with these connections; ``failures``, by id, are of reads of their zones."""
+        of_calendar, failed = ("UTC", None) if stored.time_zone else _zone_of_calendar(refs, failures)
         weekly = stored.schedules
         # Of a connection that was removed, no calendar counts.
         ids = {ref.public_id: ref.id for ref in refs}
@@ -66,6 +80,7 @@ class Profile:
                 if each["connectionId"] in ids
             ),
             tuple(refs),
+            failed,
         )
 
     def hours(self, years: Span) -> tuple[zoned.Hours, ...]:
@@ -98,6 +113,19 @@ class Profile:
             }
         found: Mapping[date, str] = self._known[key]
         return found
+
+
+def _zone_of_calendar(
+    refs: Sequence[ConnectionRef], failures: Mapping[str, Failed]
+) -> tuple[str, Failed | None]:
+    """The zone of the first main calendar that has one, and why that of an earlier one is not known."""
+    for ref in refs:
+        # The worker that stored a zone may have had other time zone data.
+        if ref.time_zone and zone_exists(ref.time_zone):
+            return ref.time_zone, None
+        if ref.id in failures:
+            return "UTC", failures[ref.id]
+    return "UTC", None
 
 
 # The engine resolves an object once, and most people of a company have the same hours.
@@ -144,11 +172,11 @@ def of_users(
                 session, missing, organization_id=authentication.organization_id
             )
         found = connections.of_users(authentication, loaded) if loaded else {}
-        refs_of = _with_zones(authentication, loaded, found)
+        made = _made(authentication, loaded, found)
         for user in missing:
-            profile = Profile.of(loaded[user], refs_of.get(user, ())) if user in loaded else _NO_PROFILE
-            known[user] = profile
-            cached.put(keys[user], profile)
+            known[user] = profile = made.get(user, _NO_PROFILE)
+            if profile.zone_failed is None:
+                cached.put(keys[user], profile)
     return {user: each for user, each in known.items() if each is not None and each is not _NO_PROFILE}
 
 
@@ -172,45 +200,51 @@ def of_members(authentication: Authentication, params: Mapping[str, Any], slug: 
     """
     if params.get("profile", APPLY) != APPLY:
         return {}
-    members = connections.of_members(authentication, slug)
-
-    def load() -> dict[str, Profile]:
-        with services().stores.database.reading() as session:
-            found = organizations.ids(session, [slug], organization_id=authentication.organization_id)
-            loaded = availability_profiles.of_members(session, found[slug]) if found else {}
-        refs_of = _with_zones(authentication, loaded, members)
-        return {user: Profile.of(stored, refs_of.get(user, ())) for user, stored in loaded.items()}
-
     key = "profiles", slug, authentication.organization_id
-    return authentication.rows.get_or_load(key, load, weight=lambda found: 1 + len(found))
+    known: Mapping[str, Profile] | None = authentication.rows.get(key)
+    if known is not None:
+        return known
+    members = connections.of_members(authentication, slug)
+    with services().stores.database.reading() as session:
+        found = organizations.ids(session, [slug], organization_id=authentication.organization_id)
+        loaded = availability_profiles.of_members(session, found[slug]) if found else {}
+    made = _made(authentication, loaded, members)
+    if all(each.zone_failed is None for each in made.values()):
+        authentication.rows.put(key, made, 1 + len(made))
+    return made
 
 
-def _with_zones(
+def _made(
     authentication: Authentication,
     loaded: Mapping[str, StoredProfile],
     refs_of: Mapping[str, Sequence[ConnectionRef]],
-) -> Mapping[str, Sequence[ConnectionRef]]:
-    """The connections, with the zones of their calendars where a profile depends on them.
+) -> dict[str, Profile]:
+    """The profiles of users with these connections, with the zones of their calendars where hours need them.
 
-    Hours without a zone count in that of the calendar. Before the first read it is not known, and the hours
-    would count in UTC: the accounts are then listed first, with which workers store the zone.
+    Hours without a zone count in that of the calendar. Before a first list of calendars it is not known, and
+    the hours would count in UTC: the accounts are then listed first, with which workers store the zone.
     """
+    failures: dict[str, Failed] = {}
     unknown = {
         ref.id: ref
         for user, stored in loaded.items()
         if stored.time_zone is None and stored.has_dates
         for ref in refs_of.get(user, ())
-        if not connections.is_identified(ref)
+        if not connections.is_zone_settled(ref)
     }
-    if not unknown:
-        return refs_of
-    found = connections.identified(authentication, unknown.values())
+    found = connections.identified(authentication, unknown.values()) if unknown else {}
     if missing := [ref for each, ref in unknown.items() if each not in found]:
         deadline = time.monotonic() + services().settings.fanout_deadline_seconds * LISTS_SHARE
         jobs = [ListCalendars(ref.id) for ref in missing]
-        services().fanout.gather(jobs, queue=Queue.READS, deadline=deadline)
+        replies = services().fanout.gather(jobs, queue=Queue.READS, deadline=deadline)
         found |= connections.identified(authentication, missing)
-    return {user: [found.get(ref.id, ref) for ref in refs] for user, refs in refs_of.items()}
+        for ref, reply in zip(missing, replies, strict=True):
+            if ref.id not in found and reply.failed is not None and reply.failed.reason in UNANSWERED:
+                failures[ref.id] = reply.failed
+    return {
+        user: Profile.of(stored, [found.get(ref.id, ref) for ref in refs_of.get(user, ())], failures)
+        for user, stored in loaded.items()
+    }
 
 
 def _cache_key(authentication: Authentication, user: str) -> tuple[str, str, int | None]:
@@ -224,6 +258,8 @@ def calendars(calendar_request: CalendarRequest, profile: Profile | None) -> Cal
     were removed, the main calendars count: something is read always.
     """
     refs, selector = calendar_request
+    if profile is not None and profile.zone_failed is not None:
+        return CalendarRequest(refs, replace(selector, failed=profile.zone_failed))
     if profile is None or not profile.calendars or selector.ids or not selector.primary_only:
         return calendar_request
     counting = {connection for connection, _ in profile.calendars}

@@ -28,11 +28,13 @@ class CalendarSelector:
     """The calendars of a request: ``ids`` if there are any, else main calendars only, or all calendars.
 
     ``counting`` are those of a user's profile, each with the id of its connection, instead of main calendars.
+    ``failed``: no calendar is read, because this failure of the user is known already.
     """
 
     ids: tuple[str, ...] = ()
     primary_only: bool = True
     counting: tuple[CalendarKey, ...] = ()
+    failed: Failed | None = None
 
     @property
     def everything(self) -> bool:

@@ -146,6 +146,31 @@ def test_a_withdrawn_grant_fails_its_members_and_no_others(api, sandbox, organiz
     assert {each["provider"]: each["alive"] for each in listed} == {"google": False, "microsoft": True}
 
 
+@pytest.mark.parametrize("route", ["organization", "user"])
+def test_working_hours_of_members_count_in_the_zone_of_their_calendars(api, sandbox, new_organization, route):
+    slug = new_organization()
+    for provider, name in DOMAINS.items():
+        members = [{"email": f"zoned@{name}", "timeZone": "America/New_York"}]
+        grant = people.grant_of(sandbox.domain(provider, name, members))
+        assert api.put(f"/organizations/{slug}/grants/{provider}", grant).status_code == 200
+        user = f"{slug}-{provider}"
+        added = {"members": [{"userId": user, "email": f"zoned@{name}"}]}
+        assert api.post(f"/organizations/{slug}/grants/{provider}/members", added).status_code == 200
+        weekdays = ["monday", "tuesday", "wednesday", "thursday", "friday"]
+        hours = {"schedules": [{"days": weekdays, "start": "09:00", "end": "10:00"}]}
+        assert api.put(f"/users/{user}/availability", hours).status_code == 200
+
+    paths = {
+        "organization": [f"/organizations/{slug}/scheduling"],
+        "user": [f"/users/{slug}-{provider}/scheduling" for provider in DOMAINS],
+    }
+    day = {"start": "2026-12-07", "end": "2026-12-08", "slotDuration": 60}
+    found = [api.get(path, **day).json["data"]["availableSlots"] for path in paths[route]]
+
+    starts = [slot["start"] for slots in found for slot in slots]
+    assert starts == ["2026-12-07T14:00:00.000Z"] * 2
+
+
 # --- all calendars of the members
 
 BOTH_MEETINGS = [("09:00", "10:00"), ("13:00", "14:00")]
