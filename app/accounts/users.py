@@ -65,10 +65,11 @@ def export(session: Session, caller: Caller, custom_id: str) -> Mapping[str, Seq
     return person_data.export(session, user)
 
 
-def delete(caller: Caller, custom_id: str) -> None:
-    """Delete a user with tokens and cached data; revoke grants where the provider supports it.
+def delete(caller: Caller, custom_id: str, *, revoke: bool = True) -> None:
+    """Delete a user with tokens and cached data.
 
-    Do not call this within a transaction, because it waits for a provider.
+    Without ``revoke`` the grants stay valid at the provider. Do not call this within a transaction, because
+    it waits for a provider.
     """
     with services().stores.database.writing() as session:
         own_user(session, caller, custom_id, otherwise=MEMBERSHIP)
@@ -79,4 +80,4 @@ def delete(caller: Caller, custom_id: str) -> None:
         removed = remove_connections(session, caller, user)
         users.remove(session, user.id)
         audit.record(session, actor=caller.visible, action="deleteUser", subject=custom_id)
-    clean_up(removed)
+    clean_up(removed, revoke=revoke)

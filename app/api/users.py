@@ -18,6 +18,7 @@ from app.schemas.error_codes import Code
 from app.schemas.parameters import PageQuery
 from app.schemas.person_data import PersonDataSchema, person_data_view
 from app.schemas.records import (
+    DeleteUserQuery,
     IncludeQuery,
     OrganizationSchema,
     RenameBody,
@@ -109,17 +110,17 @@ class UserById(MethodView):
             return _view(session, new_id, params["include"])
 
     @route_facts("deleteUser")
-    @blp.arguments(IncludeQuery, location="query")
+    @blp.arguments(DeleteUserQuery, location="query")
     @blp.response(200, UserSchema)
     def delete(self, params: dict[str, Any], userId: str) -> dict[str, Any]:
         """Delete a user
 
-        Answers with the deleted user. Grants are revoked where the provider offers it; tokens and cached
-        data are removed in any case.
+        Answers with the deleted user. Grants are revoked as by DELETE of `oauth`; tokens and cached data are
+        removed in any case.
         """
         with services().stores.database.reading() as session:
             view = _view(session, userId, params["include"])
-        users.delete(caller(), userId)
+        users.delete(caller(), userId, revoke=params["revoke"])
         return view
 
 

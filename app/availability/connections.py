@@ -126,7 +126,7 @@ def is_identified(ref: ConnectionRef) -> bool:
 
 
 def is_zone_settled(ref: ConnectionRef) -> bool:
-    """Whether the provider has told the main calendar and its zone, or will not do so."""
+    """Whether the main calendar and its zone are known, or the provider does not name them."""
     return ref.main_calendar_id is not None or precheck(ref, Operation.LIST_CALENDARS) is not None
 
 

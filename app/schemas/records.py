@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from marshmallow import RAISE, Schema, ValidationError, fields, validates_schema
 
-from app.schemas.connections import ConnectionSchema, connection_view
+from app.schemas.connections import ConnectionSchema, RevokeQuery, connection_view
 from app.schemas.fields import (
     SLUG,
     USER_ID,
@@ -144,6 +144,10 @@ class IncludeQuery(Schema):
     include = Several(
         Word(RELATIONS), load_default=list, metadata=about("Relations to answer with; both without it.")
     )
+
+
+class DeleteUserQuery(IncludeQuery, RevokeQuery):
+    """The relations to include, and whether the grants of the user are revoked."""
 
 
 class UserListQuery(PageQuery, IncludeQuery):

@@ -56,12 +56,17 @@ class Users(Resource[TransportT]):
         return Operation(Request("PUT", where, params, body(user_id=new_id)), data(User))
 
     @operation
-    def delete(self, user_id: str, *, include: Sequence[Relation] = ()) -> Operation[User]:
+    def delete(
+        self, user_id: str, *, include: Sequence[Relation] = (), revoke: bool = True
+    ) -> Operation[User]:
         """Delete a user and the stored data of the user's accounts; returns the deleted user.
+
+        ``revoke`` is that of ``connections.delete``.
 
         >>> almanac.users.delete("ada")
         """
-        return Operation(Request("DELETE", path("/users/{}", user_id), query(include=include)), data(User))
+        options = query(include=include, revoke=revoke)
+        return Operation(Request("DELETE", path("/users/{}", user_id), options), data(User))
 
     @operation
     def export(self, user_id: str) -> Operation[PersonData]:

@@ -55,8 +55,8 @@ export interface paths {
         post?: never;
         /**
          * Delete a user
-         * @description Answers with the deleted user. Grants are revoked where the provider offers it; tokens and cached
-         *     data are removed in any case.
+         * @description Answers with the deleted user. Grants are revoked as by DELETE of `oauth`; tokens and cached data are
+         *     removed in any case.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -6701,6 +6701,8 @@ export interface operations {
     deleteUser: {
         parameters: {
             query?: {
+                /** @description `false` leaves the grant valid at the provider. */
+                revoke?: boolean;
                 /** @description Relations to answer with; both without it. */
                 include?: components["schemas"]["Relation"][];
             };
