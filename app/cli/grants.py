@@ -27,6 +27,9 @@ def grants() -> None:
     """Manage grants of organizations."""
 
 
+ONE_KIND = ". For people alone, or rooms alone, use --kind user or --kind room"
+
+
 @grants.command("import")
 @click.argument("organization")
 @click.argument("provider", type=click.Choice(registry.with_grant()))
@@ -49,6 +52,7 @@ def import_directory(
 
     from app.accounts import directory_import
     from app.http.errors import ApiError, overloaded
+    from app.schemas.error_codes import Code
     from workers.fanout.admission import Overloaded
 
     caller = Caller(0, audit.COMMAND_LINE, None, read_only=False, shows_tokens=False)
@@ -64,7 +68,8 @@ def import_directory(
                 done += number
                 click.echo(f"Imported: {done} of {len(plan.new)}")
         except ApiError as error:
-            raise click.ClickException(error.error) from error
+            partial = kind is None and error.code is Code.INSUFFICIENT_SCOPES
+            raise click.ClickException(error.error + (ONE_KIND if partial else "")) from error
         except Overloaded as error:
             raise click.ClickException(overloaded(error).error) from error
         except (RedisError, BrokerError) as error:

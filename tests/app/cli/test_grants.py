@@ -69,6 +69,21 @@ def addresses(api, slug, provider="microsoft"):
     return {each["email"]: each.get("userId") for each in listed}
 
 
+def test_people_are_imported_without_the_right_to_read_rooms(api, slug, sandbox, almanac):
+    people = ["ada@acme.example"]
+    permissions = ("Calendars.ReadWrite", "MailboxSettings.Read", "User.Read.All")
+    domain = sandbox.domain("microsoft", "acme.example", people, scope=permissions)
+    assert api.put(f"/organizations/{slug}/grants/microsoft", grant_of(domain)).status_code == 200
+
+    refused = almanac("grants", "import", slug, "microsoft", "--yes")
+
+    assert refused.exit_code == 1
+    assert refused.stderr.endswith("use --kind user or --kind room\n"), refused.stderr
+    assert members(api, slug) == set()
+    assert almanac("grants", "import", slug, "microsoft", "--yes", "--kind", "user").exit_code == 0
+    assert len(members(api, slug)) == 1
+
+
 def test_a_preview_names_what_is_new_and_changes_nothing(api, slug, tenant, almanac):
     result = almanac("grants", "import", slug, "microsoft")
     assert result.exit_code == 0, result.output
