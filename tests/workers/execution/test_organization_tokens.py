@@ -12,7 +12,14 @@ import pytest
 from sqlalchemy import delete
 
 from providers.base import Token
-from providers.errors import AuthorizationInvalid, GrantRefused, Misconfigured, SubjectRefused, Unavailable
+from providers.errors import (
+    GRANT_ENDED,
+    AuthorizationInvalid,
+    GrantRefused,
+    Misconfigured,
+    SubjectRefused,
+    Unavailable,
+)
 from providers.events import Changes, Draft, Moment
 from store.cache.busy_cache import CalendarKey
 from store.coordination.locks import hold
@@ -23,7 +30,7 @@ from store.sql.queries import organization_grants
 from tests.workers.conftest import put_work, replies, run_drain
 from tests.workers.delegated import END, MEETING, NINE, START, TEN, Delegated, delegate, periods
 from workers.execution import reads, writes
-from workers.execution.organization_tokens import ENDED, OrganizationTokens
+from workers.execution.organization_tokens import OrganizationTokens
 from workers.jobs import (
     CreateEvent,
     DeleteEvent,
@@ -151,7 +158,7 @@ def test_a_grant_that_has_ended_or_was_removed_is_not_used(sandbox, runtime, del
     of = delegated("google")
     with runtime.stores.database.writing() as session:
         organization_grants.mark_dead(session, of.grant.id, "planted")
-    with pytest.raises(AuthorizationInvalid, match=ENDED):
+    with pytest.raises(AuthorizationInvalid, match=GRANT_ENDED):
         tokens(runtime, of).access_token(deadline=soon())
     with runtime.stores.database.writing() as session:
         session.execute(delete(OrganizationGrant).where(OrganizationGrant.id == of.grant.id))
