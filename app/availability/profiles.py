@@ -172,7 +172,7 @@ def of_users(
                 session, missing, organization_id=authentication.organization_id
             )
         found = connections.of_users(authentication, loaded) if loaded else {}
-        made = _made(authentication, loaded, found)
+        made = _profiles(authentication, loaded, found)
         for user in missing:
             known[user] = profile = made.get(user, _NO_PROFILE)
             if profile.zone_failed is None:
@@ -208,13 +208,13 @@ def of_members(authentication: Authentication, params: Mapping[str, Any], slug: 
     with services().stores.database.reading() as session:
         found = organizations.ids(session, [slug], organization_id=authentication.organization_id)
         loaded = availability_profiles.of_members(session, found[slug]) if found else {}
-    made = _made(authentication, loaded, members)
+    made = _profiles(authentication, loaded, members)
     if all(each.zone_failed is None for each in made.values()):
         authentication.rows.put(key, made, 1 + len(made))
     return made
 
 
-def _made(
+def _profiles(
     authentication: Authentication,
     loaded: Mapping[str, StoredProfile],
     refs_of: Mapping[str, Sequence[ConnectionRef]],
@@ -255,18 +255,18 @@ def calendars(calendar_request: CalendarRequest, profile: Profile | None) -> Cal
     """The calendars to read for a user: the ones of the profile, unless the request names others.
 
     Where the request narrows the connections to some without a calendar that counts, or those of the profile
-    were removed, the main calendars count: something is read always.
+    were removed, the main calendars count: something is read always. If the zone of the hours could not be
+    read, the calendars fail with the same failure.
     """
+    if profile is None:
+        return calendar_request
     refs, selector = calendar_request
-    if profile is not None and profile.zone_failed is not None:
-        return CalendarRequest(refs, replace(selector, failed=profile.zone_failed))
-    if profile is None or not profile.calendars or selector.ids or not selector.primary_only:
-        return calendar_request
     counting = {connection for connection, _ in profile.calendars}
-    some = [ref for ref in refs if ref.id in counting]
-    if not some:
-        return calendar_request
-    return CalendarRequest(some, replace(selector, counting=profile.calendars))
+    if not selector.ids and selector.primary_only and (some := [ref for ref in refs if ref.id in counting]):
+        refs, selector = some, replace(selector, counting=profile.calendars)
+    if profile.zone_failed is not None:
+        selector = replace(selector, failed=profile.zone_failed)
+    return CalendarRequest(refs, selector)
 
 
 def query_of_user(

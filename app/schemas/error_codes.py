@@ -372,8 +372,8 @@ class Code(StrEnum):
         "slotTaken",
         409,
         "The time is not free: it is busy, held by another client, or not covered by the `hold`. `conflicts` "
-        "are the parts of it that are taken, by user; with `hold`, those that it does not cover, which may "
-        "be free",
+        "are the parts of it that are taken, by user; with `hold`, the parts that the hold does not cover, "
+        "perhaps free ones",
         "Read the slots again, and offer another one",
     )
     HOLD_IN_USE = (

@@ -7,9 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import select, update
 
+from app.availability import profiles
+from providers.base import Failed
+from providers.errors import Reason
+from store.cache.busy_cache import CalendarKey
 from store.sql.models import OAuthConnection, User
 from store.sql.queries import connection_rows
 from store.sql.queries.audit import EVERYTHING
+from store.sql.queries.availability_profiles import StoredProfile
+from store.sql.queries.connection_rows import ConnectionRef
 from tests.app.answers import forget_patience
 from tests.app.days import DAY, MORNING, before_thursday, meeting, starts, starts_of
 from tests.conftest import Api, connect, stores_of
@@ -276,6 +282,17 @@ class TestSlots:
         sandbox.clear_faults()
         forget_patience(api)
         assert starts(slots(user, **HOURLY))[0] == "00:00"
+
+    def test_calendars_count_for_bookings_although_the_zone_cannot_be_read(self):
+        ref = ConnectionRef("c1", "ada", "google", "ada@example.com", frozenset(), True)
+        chosen = [{"connectionId": ref.public_id, "calendarId": "team"}]
+        stored = StoredProfile(schedules=[TEN_TO_TWELVE], calendars=chosen)
+        unread = Failed(Reason.RATE_LIMITED, "The limit is reached")
+
+        profile = profiles.Profile.of(stored, [ref], {"c1": unread})
+
+        assert profile.zone_failed == unread
+        assert profiles.counting(profile, [ref]) == (CalendarKey("c1", "team"),)
 
     def test_a_zone_that_is_not_known_here_counts_as_utc(self, app, ada, slots, state):
         user = ada()
